@@ -8,7 +8,7 @@
 namespace hotpack::bench {
 namespace {
 
-// What the console shows anyway, and whether a benchmark failed: Google Benchmark itself ends with 0 then.
+// The console output, and whether a benchmark failed, for which Google Benchmark itself exits with 0.
 class Reporter : public benchmark::ConsoleReporter {
  public:
   Reporter() : ConsoleReporter(OO_Tabular) {}  // no colours, which would be escape codes in a file

@@ -1,4 +1,4 @@
-// Best fit with coalescing in ordered maps: the textbook allocator that serving by script is measured against.
+// Best fit with coalescing in ordered maps: the textbook allocator to which serving by script is compared.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 namespace hotpack::bench {
 
-// Hands out addresses of [0, capacity). Every operation O(log blocks). Not thread-safe.
+// Allocates addresses of [0, capacity). Every operation takes O(log blocks). Not thread-safe.
 class BestFitMap {
  public:
   explicit BestFitMap(uint64_t capacity) { AddHole(0, capacity); }
 
-  // The start of `bytes` (> 0) in the smallest hole that holds them, the lowest of equal ones; kFull if none does.
+  // Allocates `bytes` (> 0) in the smallest hole that holds them, the lowest of equal ones. Returns the start, or
+  // kFull.
   uint64_t Allocate(uint64_t bytes) {
     const auto found = by_size_.lower_bound({bytes, 0});
     if (found == by_size_.end()) return kFull;
@@ -25,7 +26,7 @@ class BestFitMap {
     return start;
   }
 
-  // Gives back the block that starts at `start`. False if there is none.
+  // Releases the block that starts at `start`. Returns false if there is none.
   bool Release(uint64_t start) {
     const auto block = live_.find(start);
     if (block == live_.end()) return false;

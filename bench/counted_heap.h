@@ -1,5 +1,5 @@
-// The program's own heap in bytes, counted by its operator new: what a table takes, allocator's rounding included. To
-// be linked into one program as a whole (counted_heap.cc replaces the global operators). Thread-safe.
+// The bytes of the program's own heap, counted by its operator new, with the allocator's rounding. Link it into one
+// program as a whole, because counted_heap.cc replaces the global operators. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct HeapBytes {
 HeapBytes CountedHeap();
 void ResetHeapPeak();
 
-// Of the whole process, memory that was mapped included: resident bytes now, and the most since ResetResidentPeak().
-// 0: the system does not say.
+// Resident bytes of the whole process, mapped memory included: now, and the most since ResetResidentPeak(). 0: the
+// system does not report it.
 struct ResidentBytes {
   int64_t now = 0;
   int64_t peak = 0;

@@ -1,4 +1,4 @@
-// Instances of any size: deterministic, the same on every machine.
+// Generated instances of any size, the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace hotpack::bench {
 
-// A forward and backward pass over n/3 layers: outputs that nest like brackets, gradients, workspaces of one layer;
-// what is left of n are more workspaces. O(n).
+// Returns a forward and backward pass over n/3 layers: outputs that nest like brackets, gradients, and workspaces of
+// one layer. The rest of the n blocks are more workspaces. O(n).
 Instance TrainingInstance(int64_t n);
 
-// n blocks: log-uniform lives of 1 to n/10 clock values and sizes of 512 bytes to 2 MiB, begun anywhere in n clock
-// values. Harder than what a training job asks for. O(n).
+// Returns n blocks with log-uniform lives of 1 to n/10 clock values and sizes of 512 bytes to 2 MiB, begun anywhere in
+// n clock values. They are harder than a training job's. O(n).
 Instance RandomInstance(int64_t n);
 
-// A rectangle cut into n blocks: the height of the whole is the load at every moment, so the lower bound is reached by
-// one placement, the one that was cut, and hardly by another. Harder still. n from 1 on. O(n).
+// Returns a rectangle cut into n ≥ 1 blocks. Its height is the load at every moment. So the placement that was cut
+// reaches the lower bound, and hardly any other does. Harder still. O(n).
 Instance CutInstance(int64_t n);
 
 }  // namespace hotpack::bench

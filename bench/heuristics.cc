@@ -27,7 +27,7 @@ Placement BestFit(const Instance& instance) { return Ours(instance, Algorithm::k
 Placement Auto(const Instance& instance) { return Ours(instance, Algorithm::kAuto); }
 Placement Exact(const Instance& instance) { return Ours(instance, Algorithm::kExact); }
 
-// By first use, as a program asks for its blocks: what an allocator without foresight sees.
+// Returns the blocks by first use, as a program requests them: the order of an allocator without foresight.
 std::vector<int32_t> InOrderOfUse(const Instance& instance) {
   std::vector<int32_t> order(instance.blocks.size());
   std::iota(order.begin(), order.end(), 0);
@@ -45,13 +45,13 @@ Placement FirstFitInOrder(const Instance& instance) {
 }
 
 // ONNX Runtime's memory pattern planner (onnxruntime/core/framework/mem_pattern_planner.h): the requests of one
-// iteration as they come, each in the smallest gap between what is live that holds it, of equal ones the lowest, else
-// above the topmost. (Blocks placed before that are not live any more meet none that comes, so placing offline in that
-// order is the same.)
+// iteration in their order. Each is placed in the smallest gap between live blocks that holds it, the lowest of equal
+// ones, else above the topmost. Earlier blocks that are not live any more conflict with no later one, so placing
+// offline in that order gives the same.
 Placement OnnxRuntime(const Instance& instance) { return PlaceInSmallestGaps(instance, InOrderOfUse(instance)); }
 
 // TVM's unified static memory planner (src/tir/usmp/algo/greedy.cc): blocks in a fixed order, each directly above the
-// highest of those placed before that it meets; gaps below are not looked at.
+// highest of those placed before that it conflicts with. It ignores gaps below.
 Placement AboveWhatItMeets(const Instance& instance, const std::vector<int32_t>& order) {
   const Timeline timeline = MakeTimeline(instance);
   TopTree tops(timeline.slots);
@@ -71,10 +71,10 @@ Placement AboveWhatItMeets(const Instance& instance, const std::vector<int32_t>&
   return placement;
 }
 
-// greedy_by_size: the largest first, of equal ones the one that meets most others.
+// greedy_by_size: the largest first. Ties: the one with most conflicts.
 Placement TvmBySize(const Instance& instance) { return AboveWhatItMeets(instance, OrderBySize(instance)); }
 
-// greedy_by_conflicts: the one that meets most others first, of equal ones the largest.
+// greedy_by_conflicts: the one with most conflicts first. Ties: the largest.
 Placement TvmByConflicts(const Instance& instance) {
   const std::vector<int64_t> conflicts = CountConflicts(instance);
   std::vector<int32_t> order = InOrderOfUse(instance);
@@ -86,8 +86,7 @@ Placement TvmByConflicts(const Instance& instance) {
   return AboveWhatItMeets(instance, order);
 }
 
-// PlaceInSmallestGaps lists the blocks that each one meets, and first-fit what lies below: quadratic where outputs
-// nest.
+// PlaceInSmallestGaps lists each block's conflicts, and first-fit the blocks below: quadratic where outputs nest.
 constexpr int64_t kMany = 10'000'000, kSome = 10'000, kFew = 1'000;
 constexpr Heuristic kHeuristics[] = {
     {"hotpack best-fit", BestFit, kMany},

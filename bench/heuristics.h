@@ -1,4 +1,4 @@
-// The packing heuristics of other systems, beside ours: instance in, placement out.
+// Packing heuristics of other systems, for comparison with hotpack's: instance in, placement out.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,17 @@ namespace hotpack::bench {
 struct Heuristic {
   const char* name;
   Placement (*pack)(const Instance& instance);
-  int64_t most_blocks;  // beyond that it takes minutes
+  int64_t most_blocks;  // larger instances take minutes
 };
 
-// Ours (best-fit, auto, exact: Pack()) and those of others, each written from the description that heuristics.cc and
-// tools/compare/offline.h name. All are offline: they know all blocks beforehand. Instances must be well-formed.
+// Returns hotpack's own (best-fit, auto, exact: Pack()) and those of other systems, each written from the description
+// named in heuristics.cc and tools/compare/offline.h. All are offline: they know all blocks in advance. Instances must
+// be well-formed.
 std::span<const Heuristic> Heuristics();
 
-// Of auto and exact, at most; of large instances so long for each block, a few times what best-fit takes. Best-fit
-// itself has no limit, like those of others: a heuristic that is cut short is none.
+// Time limit of auto and exact. For large instances the limit is so long for each block that it is a few times
+// best-fit's time. Best-fit and the other systems' heuristics have no limit, because a heuristic that is cut short is
+// another one.
 inline constexpr int64_t kSolveNs = 200'000'000;
 inline constexpr int64_t kSolveNsABlock = 5'000;
 

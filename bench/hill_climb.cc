@@ -41,7 +41,7 @@ class HillClimb {
  private:
   uint64_t Draw(uint64_t below) { return random_() % below; }
 
-  // Of 100: half of what the height would grow by, in per cent, over the attempts so far.
+  // Returns the chance out of 100: half of the height's growth in per cent, divided by the attempts so far.
   static uint64_t Chance(Bytes next, Bytes kept, int attempt) {
     return next <= kept ? 0 : static_cast<uint64_t>(50 * (next - kept) / next / attempt);
   }
@@ -54,7 +54,7 @@ class HillClimb {
 
   bool Before(int32_t a, int32_t b) const { return places_[static_cast<size_t>(a)] < places_[static_cast<size_t>(b)]; }
 
-  // Two blocks to change places; twice the same: there are none.
+  // Draws two blocks to swap. Twice the same: there are none.
   std::pair<int32_t, int32_t> ChoosePair(const Placement& placement) {
     std::vector<int32_t> topmost, first, second;
     for (int32_t block : order_) {
@@ -70,7 +70,7 @@ class HillClimb {
     }
     if (first.empty()) return {0, 0};
     const int32_t a = first[Draw(first.size())];
-    constexpr int kDraws = 100;  // there may be nothing else
+    constexpr int kDraws = 100;  // there may be no other pair
     for (int i = 0; i < kDraws; ++i) {
       const std::vector<int32_t>& from = !second.empty() && Draw(100) > 25 ? second : first;
       const int32_t b = from[Draw(from.size())];

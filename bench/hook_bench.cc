@@ -1,5 +1,5 @@
-// A request and its release through the driver's interface: cuMemAlloc and cuMemFree, and their Async forms. What
-// answers is what the program runs under: a driver alone, or hotpack's preload (README.md here). Under the preload
+// Times a request and its release through the driver's interface: cuMemAlloc and cuMemFree, and their Async forms. The
+// program's environment decides who answers: a driver alone, or hotpack's preload (README.md here). Under the preload
 // every figure is of requests served by script, or the program fails.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <benchmark/benchmark.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kLayers = 64;  // 256 requests a step
 constexpr int kMaxSteps = 50;
 
-// hotpack's own functions, where its library is in the process and serves.
+// hotpack's own functions, if its library is in the process and serves.
 struct Own {
   decltype(&hotpack_step) step = reinterpret_cast<decltype(&hotpack_step)>(dlsym(RTLD_DEFAULT, "hotpack_step"));
   decltype(&hotpack_wait_plan) wait =
@@ -26,7 +26,7 @@ struct Own {
   decltype(&hotpack_get_stats) stats =
       reinterpret_cast<decltype(&hotpack_get_stats)>(dlsym(RTLD_DEFAULT, "hotpack_get_stats"));
 
-  // Figures of the process's arenas; all zero where there is none.
+  // Returns the figures of the process's arenas, all zero if there is none.
   hotpack_stats Stats() const {
     hotpack_stats figures = {};
     if (stats != nullptr && stats(&figures, sizeof figures) != 0) figures = {};
@@ -66,7 +66,7 @@ void Pair(benchmark::State& state, const Calls& calls) {
     return;
   }
   const bool served = own.Stats().requests > 0;
-  bool whole = !served;  // the last step was by script
+  bool whole = !served;  // whether the last step was served by script
   for (int step = 0; step < kMaxSteps && !whole; ++step) {
     own.step();
     const hotpack_stats before = own.Stats();

@@ -1,5 +1,5 @@
 // Serves exactly PAIRS pairs of cuMemAlloc and cuMemFree by script, through the hooks, for an instruction count by
-// callgrind (README.md here). To be run under the preload, on the simulated device.
+// callgrind (README.md here). Run it under the preload, on the simulated device.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <cuda.h>
 #include <dlfcn.h>
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     if (get_stats(&stats, sizeof(stats)) == 0 && stats.requests_steady < static_cast<uint64_t>(sequence.slots))
       stats.planned_steady = 0;
   }
-  for (int i = 0; i < 8; ++i) {  // what is still being planned is taken up
+  for (int i = 0; i < 8; ++i) {  // until pending plans are followed
     if (!PlayStep(sequence, &addresses)) return 3;
     wait(-1);
   }

@@ -10,10 +10,10 @@
 
 namespace hotpack::bench {
 
-// What the profiler makes of it. O(n).
+// Returns the profile that the profiler would make of the sequence. O(n).
 Profile ProfileOf(const Sequence& sequence);
 
-// The profile packed by the published best fit, and compiled. Null: the packer refuses. O(n log n).
+// Returns the profile packed by the published best fit and compiled. Null: the packer refuses it. O(n log n).
 std::shared_ptr<const Script> ScriptOf(const Profile& profile);
 
 }  // namespace hotpack::bench

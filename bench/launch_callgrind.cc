@@ -1,5 +1,5 @@
 // Launches a kernel with three pointers and a number LAUNCHES times, among 200 live blocks, for an instruction count by
-// callgrind (README.md here). To be run under the preload, on the simulated device.
+// callgrind (README.md here). Run it under the preload, on the simulated device.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <cuda.h>
 

@@ -1,5 +1,5 @@
-// Our packer and the heuristics of other systems on the same instances: the time of a solve, and how near it comes to
-// the lower bound (counter `ratio`: height / lower bound).
+// hotpack's packer and the heuristics of other systems on the same instances: the time of a solve, and the height over
+// the lower bound (counter `ratio`).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace {
 struct Case {
   std::string name;
   Instance (*make)(int64_t blocks);
-  int64_t blocks;  // 0: as many as it has
+  int64_t blocks;  // 0: all of the instance
   Instance instance = {};
   Bytes lower_bound = 0;
 

@@ -1,7 +1,7 @@
 // Writes instances for bench/packer as minimalloc CSVs: deterministic, the same on every machine.
 //
-//   packer_instances alexnet|googlenet inference|BATCH FILE   a network's propagation (bench/models/networks.h); a number:
-//                                                             training with mini-batches of that size
+//   packer_instances alexnet|googlenet inference|BATCH FILE   a network's propagation (bench/models/networks.h);
+//                                                             BATCH: training with mini-batches of that size
 //   packer_instances training N FILE                          N blocks: outputs that nest like brackets, gradients,
 //                                                             workspaces
 //   packer_instances random N FILE                            N blocks: lives and sizes of every magnitude

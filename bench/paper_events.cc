@@ -1,4 +1,4 @@
-// Writes recordings for bench/paper as event CSVs: what Chainer 3 asks for in a run of one of the paper's networks
+// Writes recordings for bench/paper as event CSVs: the requests of Chainer 3 in a run of one of the paper's networks
 // (Sekiyama 2018, §5.1), by the tables of layers in bench/models. The same on every machine.
 //
 //   paper_events NETWORK training|inference BATCH ITERATIONS FILE
@@ -28,7 +28,7 @@ bool ReadNumber(const std::string& text, int64_t most, int64_t* number) {
   return error == std::errc() && stop == text.data() + text.size() && *number >= 1 && *number <= most;
 }
 
-// False: there is no such network.
+// Returns false if there is no such network.
 bool Record(const std::string& name, bool training, int64_t batch, int iterations, Trace* trace) {
   if (name == "seq2seq" || name == "seq2seq_tiny") {
     const Seq2SeqSize size =

@@ -1,4 +1,4 @@
-// What it takes to begin with a saved plan: reading a file of n blocks and checking it, and writing one.
+// The cost of beginning with a saved plan: reading and checking a file of n blocks, and writing one.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 namespace hotpack::bench {
 namespace {
 
-// A plan of one script, packed once for all benchmarks.
+// Returns a plan of one script, packed once for all benchmarks.
 const SavedPlan& PlanOf(uint32_t blocks, Lives lives) {
   static SavedPlan plan;
   static uint32_t made_blocks = 0;
@@ -65,7 +65,7 @@ void Decode(benchmark::State& state, Lives lives) {
   Report(state, static_cast<double>(state.range(0)), bytes.size());
 }
 
-// From a file that the system has in memory.
+// Loads a file that is in the system's page cache.
 void Load(benchmark::State& state, Lives lives) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("hotpack-bench-" + std::to_string(getpid()) + ".plan");

@@ -1,4 +1,4 @@
-// What an event costs in the recorder: alone, and on top of a request served by script.
+// The cost of an event in the recorder: alone, and on top of a request served by script.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -17,11 +17,11 @@ namespace hotpack::bench {
 namespace {
 
 constexpr int kLayers = 64;
-constexpr int64_t kFixed = 256 * 10'000;               // pairs: as many as a file has room for
-constexpr uint64_t kLimitBytes = uint64_t{256} << 20;  // of a file, before a new one is begun
-constexpr double kMaxBytes = 40;                       // an event, by profiler/trace_writer.h
+constexpr int64_t kFixed = 256 * 10'000;               // pairs that fit into one file
+constexpr uint64_t kLimitBytes = uint64_t{256} << 20;  // of a file, before a new one begins
+constexpr double kMaxBytes = 40;                       // per event, by profiler/trace_writer.h
 
-// A file that is there as long as this lives.
+// A temporary file that exists as long as this object.
 class Scratch {
  public:
   Scratch() {
@@ -43,17 +43,17 @@ class Scratch {
   std::string path_;
 };
 
-// Bytes of file an event; an error if it is more than promised, or nothing was written.
+// Counts the file's bytes per event. Reports an error if they exceed the promise, or if nothing was written.
 void CountBytes(benchmark::State& state, const Scratch& file, TraceWriter& writer) {
   const auto events = static_cast<double>(writer.EventCount());
   writer.Close();
   const double each = static_cast<double>(file.Bytes()) / events;
   state.counters["bytes_an_event"] = each;
-  constexpr double kMany = 10'000;  // events, beside which the file's header is nothing
+  constexpr double kMany = 10'000;  // events from which on the file's header is negligible
   if (events >= kMany && (each < 1 || each > kMaxBytes)) state.SkipWithError("an event does not take 1 to 40 bytes");
 }
 
-// The writer alone: an allocation and a release with `live` other blocks between them.
+// Times the writer alone: an allocation and a release with `live` other blocks in between.
 void AppendPair(benchmark::State& state) {
   const Scratch file;
   std::unique_ptr<TraceWriter> writer = file.Writer(state);
@@ -77,8 +77,8 @@ void AppendPair(benchmark::State& state) {
 }
 BENCHMARK(AppendPair)->Arg(1)->Arg(1000)->ArgName("live")->Iterations(kFixed);
 
-// A request and its release served by script: without a recording, with one, and with the index of live blocks that the
-// launch collector needs. A pair is two events.
+// Time a request and its release served by script: without a recording, with one, and with the index of live blocks
+// that the launch collector needs. A pair is two events.
 void PairUnrecorded(benchmark::State& state) {
   ServingJob job(kLayers);
   PlayByScript(state, job);
@@ -94,7 +94,7 @@ void RecordedPair(benchmark::State& state, bool launches) {
   options.note_launches = launches;
   ServingJob job(kLayers, options);
   PlayByScript(state, job);
-  // What is beyond the file's limit is not written, and would cost nothing.
+  // Events beyond the file's limit are not written, and would cost nothing.
   if (writer->EventCount() < 2 * static_cast<uint64_t>(state.iterations()))
     state.SkipWithError("the file was full before the end");
   CountBytes(state, file, *writer);

@@ -11,8 +11,8 @@
 namespace hotpack::bench {
 namespace {
 
-// The runtime's functions by name: its header and its library are not needed to build. cudaError_t is an int; streams
-// and pools are pointers; the values below are those of driver_types.h.
+// The runtime's functions by name, because a build needs neither its header nor its library. cudaError_t is an int;
+// streams and pools are pointers; the values below are those of driver_types.h.
 constexpr int kReleaseThreshold = 4;  // cudaMemPoolAttrReleaseThreshold, a uint64_t
 constexpr size_t kTouched = 512;      // bytes
 
@@ -28,7 +28,7 @@ struct Runtime {
   const char* (*error_string)(int) = nullptr;
 };
 
-// The allocators' functions take no object: one process compares one allocator.
+// The allocators' functions take no object, so one process measures one allocator.
 Runtime runtime;
 char nothing[1];
 
@@ -98,7 +98,7 @@ class CudaRequestDevice : public RequestDevice {
 
 absl::StatusOr<std::unique_ptr<RequestDevice>> RequestDevice::Open() {
   absl::Status status = Load();
-  if (status.ok()) status = Check("cudaFree(0)", runtime.free(nullptr));  // the context
+  if (status.ok()) status = Check("cudaFree(0)", runtime.free(nullptr));  // creates the context
   if (!status.ok()) return status;
   return std::make_unique<CudaRequestDevice>();
 }

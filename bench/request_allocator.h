@@ -1,4 +1,4 @@
-// The allocators that request_bench compares, all called in the same way.
+// The allocators that request_bench compares, behind one interface.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,32 @@
 
 namespace hotpack::bench {
 
-// Both return 0 on success, else an error code of the allocator. Work and requests are for the legacy default stream.
+// Both functions return 0 on success, else the allocator's error code. Work and requests are for the legacy default
+// stream.
 struct RequestAllocator {
   int (*allocate)(void** pointer, size_t bytes) = nullptr;
   int (*release)(void* pointer) = nullptr;
 };
 
-// The runtime library and the context on device 0. One a process.
+// The runtime library and the context on device 0. One per process.
 class RequestDevice {
  public:
   // Loads the shared runtime and creates the context. The error is one line.
   static absl::StatusOr<std::unique_ptr<RequestDevice>> Open();
   virtual ~RequestDevice() = default;
 
-  // cuda: cudaMalloc, cudaFree. cuda-async: cudaMallocAsync, cudaFreeAsync; the default pool's release threshold is
-  // raised so that it keeps all it has. hotpack: hotpack_malloc, hotpack_free. none: hands out one address, does
-  // nothing.
+  // Returns the allocator of a name:
+  //   cuda         cudaMalloc, cudaFree
+  //   cuda-async   cudaMallocAsync, cudaFreeAsync; the default pool's release threshold is raised, so that it keeps all
+  //                memory
+  //   hotpack      hotpack_malloc, hotpack_free
+  //   none         returns one address, does nothing
   virtual absl::StatusOr<RequestAllocator> Choose(const std::string& name) = 0;
 
-  // Submits a write of the block's first bytes to the default stream: its first use. 0, or the runtime's error.
+  // Submits a write of the block's first bytes to the default stream, the block's first use. Returns 0 or the runtime's
+  // error.
   virtual int Touch(void* pointer, size_t bytes) = 0;
-  // Waits for all that was submitted. 0, or the runtime's error.
+  // Waits for all submitted work. Returns 0 or the runtime's error.
   virtual int Synchronize() = 0;
 };
 

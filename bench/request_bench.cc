@@ -1,4 +1,4 @@
-// request_bench: what a request and its release cost, through cudaMalloc, cudaMallocAsync or hotpack.
+// request_bench: the cost of a request and its release through cudaMalloc, cudaMallocAsync or hotpack.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -34,7 +34,7 @@ int Complain(int code, std::string reason) {
   return code;
 }
 
-// What the sequence costs through this allocator. Empty samples: the call that failed is in *error.
+// Returns the times of the sequence with this allocator. Returns no samples if a call failed, which *error names.
 std::vector<double> TimeAllocator(const Settings& settings, const RequestSequence& sequence, const std::string& name,
                                   RequestDevice& device, Served* served, std::string* error) {
   const absl::StatusOr<RequestAllocator> allocator = device.Choose(name);
@@ -49,7 +49,8 @@ std::vector<double> TimeAllocator(const Settings& settings, const RequestSequenc
   return samples;
 }
 
-// The loop with an allocator that does nothing: what of a pair's time is ours. Nothing is used on the device.
+// Times the loop with an allocator that does nothing: the loop's own part of a pair's time. Nothing is used on the
+// device.
 std::vector<double> TimeLoop(const Settings& settings, const RequestSequence& sequence, RequestDevice& device,
                              std::string* error) {
   class NoDevice : public RequestDevice {

@@ -8,15 +8,15 @@
 namespace hotpack::bench {
 namespace {
 
-constexpr uint64_t kPairsPerSample = 256;  // so that reading the clock does not count
-constexpr int kWaitMs = 1000;              // for a plan, after an iteration of the warm-up
-constexpr int kCleanIterations = 3;        // served by script as a whole, one after the other
+constexpr uint64_t kPairsPerSample = 256;  // so that reading the clock is negligible
+constexpr int kWaitMs = 1000;              // most wait for a plan, after an iteration of the warm-up
+constexpr int kCleanIterations = 3;        // consecutive iterations served entirely by script
 
 double Now() {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// False if hotpack answers nothing in this process.
+// Returns false if hotpack is not in this process.
 bool Stats(hotpack_stats* stats) {
   *stats = {};
   return hotpack_get_stats(stats, sizeof *stats) == 0 && stats->requests > 0;
@@ -89,7 +89,7 @@ std::vector<double> RequestPlayer::Time(const TimingOptions& options, Served* se
     const double end = Now();
     if (!played) return {};
     samples.push_back((end - begin) / static_cast<double>(together * sequence_.pairs));
-    // Outside of the time; without it a long queue of launches would make the host wait somewhere.
+    // Outside of the measured time. Without it the host would wait for a long queue of launches at some point.
     if (options.launches && device_.Synchronize() != 0) return {};
   }
   Stats(&after);

@@ -1,4 +1,4 @@
-// Plays a sequence through an allocator, and times it.
+// Plays a sequence through an allocator and measures its time.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace hotpack::bench {
 
 struct TimingOptions {
   uint64_t iterations = 200;  // timed ones
-  uint64_t warm_up = 20;      // at least; while hotpack does not serve by script, up to ten times as many
-  bool launches = false;      // each block is also used in the timed iterations
+  // At least so many. While hotpack does not serve by script, up to ten times as many.
+  uint64_t warm_up = 20;
+  bool launches = false;  // each block is also used in the timed iterations
 };
 
-// What hotpack says of itself while the iterations ran. All zero, and not `present`, where hotpack answers nothing.
+// hotpack's own figures for the iterations. All zero, and not `present`, if hotpack is not in the process.
 struct Served {
   bool present = false;
   bool by_script = false;  // the last iterations of the warm-up were served by script as a whole
@@ -27,14 +28,15 @@ struct Served {
 
 class RequestPlayer {
  public:
-  // All must outlive the player.
+  // The arguments must outlive the player.
   RequestPlayer(const RequestSequence& sequence, const RequestAllocator& allocator, RequestDevice& device)
       : sequence_(sequence), allocator_(allocator), device_(device), pointers_(sequence.slots, nullptr) {}
 
-  // Warms up (each block is used on the device), then returns one sample for each stretch of at least 256 pairs:
-  // nanoseconds a pair. The clock is read between stretches only. Empty if a call failed: error() says which.
+  // Warms up, with each block used on the device. Then returns one sample for each stretch of at least 256 pairs:
+  // nanoseconds per pair. The clock is read between stretches only. Returns an empty vector if a call failed, which
+  // error() names.
   std::vector<double> Time(const TimingOptions& options, Served* served);
-  // Releases what is still held.
+  // Releases all held blocks.
   void ReleaseAll();
   const std::string& error() const { return error_; }
 

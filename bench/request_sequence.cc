@@ -10,7 +10,7 @@
 namespace hotpack::bench {
 namespace {
 
-// A call of the iteration: `age` is how many iterations ago the block was asked for that is released.
+// A call of the iteration. `age`: how many iterations ago the released block was allocated.
 struct CyclicCall {
   uint32_t request = 0;
   uint64_t bytes = 0;
@@ -21,7 +21,7 @@ constexpr int kLayers = 64;
 
 uint64_t RoundUp(uint64_t bytes) { return (bytes + 511) / 512 * 512; }
 
-// Every request of the iteration is released just once, at some age.
+// Returns the calls of the iteration: every request is released exactly once, at some age.
 std::vector<CyclicCall> CyclicCalls(const RecordedSteps& recorded, uint64_t* held_to_end) {
   const auto step = static_cast<uint32_t>(recorded.steady.value_or(0));
   std::vector<const PlayedEvent*> events;
@@ -32,7 +32,7 @@ std::vector<CyclicCall> CyclicCalls(const RecordedSteps& recorded, uint64_t* hel
       for (const PlayedEvent& event : each) events.push_back(&event);
     }
   }
-  // Without a steady step the whole is the iteration: requests of all steps, numbered through.
+  // Without a steady step the whole recording is the iteration. Requests of all steps are numbered consecutively.
   std::vector<uint32_t> first(recorded.steps.size(), 0);
   if (!recorded.steady) {
     for (size_t i = 1; i < first.size(); ++i) first[i] = first[i - 1] + recorded.requests[i - 1];
@@ -61,7 +61,7 @@ std::vector<CyclicCall> CyclicCalls(const RecordedSteps& recorded, uint64_t* hel
   return calls;
 }
 
-// Plays enough iterations that nothing new happens.
+// Plays enough iterations to reach the steady peak.
 uint64_t LivePeak(const RequestSequence& sequence) {
   std::vector<uint64_t> held(sequence.slots, 0);
   uint64_t live = 0, peak = 0;
@@ -98,7 +98,7 @@ RequestSequence Unroll(const std::vector<CyclicCall>& calls, uint64_t held_to_en
   return sequence;
 }
 
-// An iteration that holds nothing over its end.
+// Returns an iteration that holds no block over its end.
 RequestSequence Repeated(const Sequence& step) {
   RequestSequence sequence;
   sequence.forms.emplace_back();

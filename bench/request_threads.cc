@@ -1,7 +1,7 @@
-// request_threads: requests a second that several threads get out of one device's arena together, against one thread's.
+// request_threads: requests per second of several threads on one device's arena, compared with one thread's.
 //
-// The engine runs on a device of addresses without memory behind them, so the figures are its own: the lock, and what
-// is done under it. In each run one thread and several take turns, so that a noisy machine disturbs both alike.
+// The engine runs on a device of addresses without memory. So the figures are its own: the lock and the work under it.
+// In each run one thread and several take turns, so that a noisy machine disturbs both alike.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -31,7 +31,7 @@ struct Settings {
 
 struct Rate {
   double per_second = 0;  // pairs of a request and its release
-  double planned = 0;     // share of the requests that were served by script
+  double planned = 0;     // share of the requests served by script
   double slowest = 0;     // the slowest thread's pairs over the mean
 };
 
@@ -87,7 +87,7 @@ class Threads {
   ThreadJob job_;
 };
 
-// The samples of one number of threads, a run each.
+// The samples of one number of threads, one per run.
 struct Samples {
   std::vector<double> ns, ratio, planned, slowest;
 };

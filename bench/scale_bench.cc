@@ -1,5 +1,5 @@
-// scale_bench: an iteration of n blocks from its first request to being served by script, step by step: time, and the
-// host's memory. bench/cost runs it for several n.
+// scale_bench: an iteration of n blocks from its first request until it is served by script, step by step, with the
+// time and the host's memory of each. bench/cost runs it for several n.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -28,20 +28,21 @@ struct Settings {
   uint32_t blocks = 1'000'000;
   std::string lives = "nested";
   bool marks = true;
-  int iterations = 12;  // at most, until the first one served by script as a whole
+  // The most iterations until the first one that is served entirely by script.
+  int iterations = 12;
   uint64_t window = EngineOptions{}.window;
   bool json = false;
 };
 
-// A step of the way: what it took, and what it left behind.
+// The costs of one step.
 struct Step {
   std::string name;
   double wall_s = 0;
   double cpu_s = 0;       // of all threads of the process
-  int64_t kept = 0;       // heap bytes more than before
-  int64_t heap_peak = 0;  // ... at most, meanwhile
-  int64_t resident = 0;   // of the process, at most, meanwhile
-  double by_script = 0;   // share of its requests; 0 where there are none
+  int64_t kept = 0;       // additional heap bytes afterwards
+  int64_t heap_peak = 0;  // most additional heap bytes during the step
+  int64_t resident = 0;   // most resident bytes of the process during the step
+  double by_script = 0;   // share of its requests; 0: no requests
 };
 
 double Seconds(clockid_t clock) {
@@ -67,15 +68,16 @@ Step Measure(std::string name, const std::function<void()>& work) {
 
 struct Outcome {
   std::vector<Step> steps;
-  std::string fault;      // empty: none
-  double ratio = 0;       // height / lower bound of the plan in force
-  double by_script = 0;   // share of the requests of the iterations that are timed as served
-  int steady_after = -1;  // iterations before the first that was served by script as a whole
+  std::string fault;     // empty: none
+  double ratio = 0;      // height / lower bound of the plan in force
+  double by_script = 0;  // share of the requests in the timed iterations
+  // Iterations before the first one served entirely by script.
+  int steady_after = -1;
   uint64_t plan_file_bytes = 0;
   bool plan_file_read = false;
 };
 
-// Each part by itself, on the thread that calls.
+// Measures each part by itself, on the calling thread.
 void MeasureParts(const Sequence& sequence, Outcome* outcome) {
   std::vector<Step>& steps = outcome->steps;
   std::optional<Profile> profile;
@@ -118,7 +120,7 @@ bool Play(const Sequence& sequence, Engine* engine, std::vector<DeviceAddress>* 
   return true;
 }
 
-// The engine's way: it observes, plans in the background (waited for), and follows.
+// Measures the engine: it observes, plans in the background while this thread waits, and follows the script.
 void MeasureEngine(const Settings& settings, const Sequence& sequence, Outcome* outcome) {
   std::vector<Step>& steps = outcome->steps;
   std::vector<DeviceAddress> addresses(sequence.slots);

@@ -1,4 +1,4 @@
-// A step's requests served by script, over and over: what serving_bench and recorder_bench both time.
+// Serves a step's requests by script repeatedly. Shared by serving_bench and recorder_bench.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -7,8 +7,8 @@
 
 namespace hotpack::bench {
 
-// Plays steps of `job` for as long as the benchmark goes on; an iteration is an allocation and its release. An error if
-// a request fails or is not served by script.
+// Plays steps of `job` until the benchmark ends. One iteration of the benchmark is an allocation and its release.
+// Reports an error if a request fails or is not served by script.
 inline void PlayByScript(benchmark::State& state, ServingJob& job) {
   if (!job.WarmUp()) {
     state.SkipWithError("the engine does not serve the step by script");

@@ -1,4 +1,4 @@
-// One allocation and release served by script, beside what an engineer would compare it with. Each figure is per pair.
+// One allocation and release served by script, and alternatives for comparison. Each figure is per pair.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ void OnScriptPair(benchmark::State& state) {
 }
 BENCHMARK(OnScriptPair);
 
-// Blocks on so many streams, in turn: what the points of releases cost, and what others wait for (`waits` a pair).
+// Blocks on several streams in turn: the cost of releases' points, and the waits between streams (`waits` per pair).
 void OnScriptStreams(benchmark::State& state) {
   ServingJob job(kLayers);
   const auto streams = static_cast<uint32_t>(state.range(0));
@@ -45,8 +45,7 @@ void OnScriptStreams(benchmark::State& state) {
 }
 BENCHMARK(OnScriptStreams)->DenseRange(1, 4)->ArgName("streams");
 
-// A job that leaves its script: one request more, of a size that was never planned, among so many. A pair is any of
-// them.
+// A job that leaves its script: in so many requests there is another one of an unplanned size. A pair is any of them.
 void OffScriptPair(benchmark::State& state) {
   ServingJob job(kLayers);
   const auto every = static_cast<uint64_t>(state.range(0));
@@ -69,7 +68,7 @@ void OffScriptPair(benchmark::State& state) {
 }
 BENCHMARK(OffScriptPair)->Arg(256)->Arg(64)->Arg(16)->Arg(4)->ArgName("one_in");
 
-// Threads on one arena; nanoseconds of the wall clock between two pairs, whichever thread's they are.
+// Threads on one arena. Measures nanoseconds of the wall clock between two pairs of any threads.
 void ThreadPair(benchmark::State& state, bool script) {
   static std::unique_ptr<ThreadJob> job;
   static hotpack_stats before;
@@ -80,7 +79,8 @@ void ThreadPair(benchmark::State& state, bool script) {
   }
   std::mt19937_64 random(static_cast<uint64_t>(state.thread_index()));
   DeviceAddress address = 0;
-  for (auto _ : state) job->Replace(&address, &random);  // the threads begin together, when all of them are here
+  // The threads begin together, once all are ready.
+  for (auto _ : state) job->Replace(&address, &random);
   if (job->engine().Release(address, 0) != EngineStatus::kOk || job->failed()) state.SkipWithError("a request failed");
   if (state.thread_index() != 0) return;
   const hotpack_stats after = job->engine().Stats();
@@ -93,7 +93,7 @@ void BestFitThreads(benchmark::State& state) { ThreadPair(state, false); }
 BENCHMARK(ScriptThreads)->ThreadRange(1, 8)->UseRealTime();
 BENCHMARK(BestFitThreads)->ThreadRange(1, 8)->UseRealTime();
 
-// Nothing repeats: best fit, with so many blocks live. What a job with changing shapes pays.
+// Nothing repeats: best fit with so many live blocks. It is the cost of a job with changing shapes.
 void BestFitPair(benchmark::State& state) {
   UnbackedDeviceMemory memory;
   Engine engine(&memory, {});

@@ -5,7 +5,7 @@
 
 #include "bench/serving_job.h"
 
-// Of C linkage, so that callgrind's --toggle-collect finds it by its plain name.
+// Has C linkage, so that callgrind's --toggle-collect finds it by its plain name.
 extern "C" __attribute__((noinline)) bool ServePairs(hotpack::bench::ServingJob* job, int64_t steps) {
   for (int64_t step = 0; step < steps; ++step) {
     if (!job->PlayStep()) return false;

@@ -1,4 +1,4 @@
-// An engine that has seen a training step often enough to serve it by script, and the step to go on with.
+// An engine that has observed a training step until it serves the step by script, and that step.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ class ServingJob {
   explicit ServingJob(int layers, const EngineOptions& options = {})
       : sequence_(MakeTrainingSequence(layers)), addresses_(sequence_.slots), engine_(&memory_, options) {}
 
-  // Plays steps until the engine serves by script. False if it does not within a generous number of steps.
+  // Plays steps until the engine serves by script. Returns false if it does not within a generous number of steps.
   bool WarmUp();
-  // Plays one step; the calls are all that it does. False at the first call that fails.
+  // Plays one step, and only its calls. Returns false at the first call that fails.
   bool PlayStep();
-  // The same with so many streams: each block is asked for and released on one of them, in turn, and each release
-  // leaves its point. Adds to *waits what a request had to come after on another stream.
+  // Plays one step with several streams. Blocks are allocated and released on the streams in turn, and each release
+  // leaves its point. Adds to *waits the number of points of other streams that a request had to wait for.
   bool PlayStepOnStreams(uint32_t streams, uint64_t* waits);
-  // The same as PlayStep, but before every `every`-th request one more block of a drawn size is asked for and released.
+  // Plays one step with additional requests: before every `every`-th one a block of a random size is allocated and
+  // released.
   bool PlayStepWithOthers(uint64_t every);
   int64_t PairsPerStep() const { return sequence_.slots; }
-  // True if every request since the first steady iteration was served by script.
+  // Returns whether every request since the first steady iteration was served by script.
   bool AllPlanned();
   hotpack_stats Stats() { return engine_.Stats(); }
 

@@ -1,6 +1,6 @@
-// From the start of a process to its end, with and without the preload: what it costs a program that never uses CUDA,
-// one that does, and what `hotpack run` adds. Milliseconds of the wall clock, on the simulated device that lies beside
-// the libraries, or with --real-device on the driver's.
+// The time from the start of a process to its end, with and without the preload: for a program that never uses CUDA,
+// for one that does, and with `hotpack run`. Milliseconds of the wall clock, on the simulated device in the libraries'
+// folder, or with --real-device on the driver's.
 #include <benchmark/benchmark.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -21,10 +21,10 @@ namespace {
 
 bool real_device = false;
 
-// The build or install tree that this program lies in the bin/ of.
+// Returns the build or install tree whose bin/ has this program.
 std::filesystem::path Tree() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path(); }
 
-// This process's environment but for what decides who answers; then `more`.
+// Returns this process's environment without the variables that choose the driver, and `more`.
 std::vector<std::string> EnvironmentWith(const std::vector<std::string>& more) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -44,7 +44,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// A process from its start to its end; whether it ended with 0. Its output is not shown.
+// Runs a process to its end, without its output. Returns whether it exited with 0.
 bool Run(const std::vector<char*>& command, const std::vector<char*>& environment) {
   pid_t child = 0;
   posix_spawn_file_actions_t quiet;

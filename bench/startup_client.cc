@@ -1,5 +1,5 @@
-// What startup_bench starts: a process that does nothing (no argument), or one that asks the device for memory once
-// (`cuda`).
+// The program that startup_bench starts: without arguments it does nothing, with `cuda` it allocates device memory
+// once.
 #include <dlfcn.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What several threads do with one device's arena: each replaces blocks of its own, over and over.
+// The work of several threads on one device's arena: each replaces its own blocks repeatedly.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@ namespace hotpack::bench {
 
 class ThreadJob {
  public:
-  // script: every request is for the same size, so whichever thread is next, its request is the one expected. Else
-  // sizes are drawn, so nothing repeats and all is best fit. held: blocks that a thread has at a time.
+  // `script`: all requests have the same size, so any thread's request is the expected one. Otherwise sizes are random,
+  // so nothing repeats and best fit serves all. `held`: blocks that a thread holds at a time.
   ThreadJob(bool script, size_t held) : script_(script), held_(held) {}
 
-  // Lets the engine see a steady step: as many blocks live as all threads together hold, each released in order.
+  // Plays a steady step: as many live blocks as all threads together hold, released in order.
   void WarmUp(size_t threads);
 
-  // Releases the block there, if any, and asks for another. Thread-safe.
+  // Releases the block at `*address`, if any, and allocates another. Thread-safe.
   void Replace(DeviceAddress* address, std::mt19937_64* random) {
     if (*address != 0 && engine_.Release(*address, 0) != EngineStatus::kOk) failed_ = true;
     if (engine_.Allocate(Bytes(random), 0, address) != EngineStatus::kOk) failed_ = true;
@@ -27,7 +27,7 @@ class ThreadJob {
 
   Engine& engine() { return engine_; }
   size_t held() const { return held_; }
-  bool failed() const { return failed_; }  // a call, at some time
+  bool failed() const { return failed_; }  // whether any call failed
 
  private:
   uint64_t Bytes(std::mt19937_64* random) const { return script_ ? 100'000 : 512 + (*random)() % 1'000'000; }

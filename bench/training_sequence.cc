@@ -20,7 +20,7 @@ class Builder {
   Sequence sequence_;
 };
 
-// Networks are built in stages: layers of one stage have equal sizes; from stage to stage outputs halve and gradients
+// Networks are built in stages. Layers of one stage have equal sizes. From stage to stage outputs halve and gradients
 // double, as in convolutional networks.
 constexpr int kLayersPerStage = 16;
 uint64_t OutputBytes(int layer) { return (uint64_t{8} << 20) >> (layer / kLayersPerStage % 4); }
@@ -49,7 +49,7 @@ Sequence MakeTrainingSequence(int layers) {
 
 namespace {
 
-constexpr uint32_t kShortLife = 6;  // requests, at most
+constexpr uint32_t kShortLife = 6;  // most requests that a block lives for
 
 class DrawnBuilder {
  public:
@@ -67,7 +67,7 @@ class DrawnBuilder {
   Sequence sequence_;
 };
 
-// As MakeTrainingSequence: four requests a layer, an output that waits for its backward pass among them.
+// Like MakeTrainingSequence: four requests per layer, one of them an output that lives until its backward pass.
 void BuildNested(uint32_t n, DrawnBuilder* builder) {
   const uint32_t layers = n / 4;
   std::vector<uint32_t> outputs, gradients;
@@ -87,12 +87,12 @@ void BuildNested(uint32_t n, DrawnBuilder* builder) {
 }
 
 void BuildShort(uint32_t n, DrawnBuilder* builder) {
-  std::vector<std::vector<uint32_t>> due(kShortLife);  // by request modulo kShortLife: released before it
+  std::vector<std::vector<uint32_t>> due(kShortLife);  // by request modulo kShortLife: blocks to release before it
   for (uint32_t request = 0; request < n; ++request) {
     std::vector<uint32_t>& now = due[request % kShortLife];
     for (uint32_t slot : now) builder->Release(slot);
     now.clear();
-    const uint64_t life = 1 + builder->Draw(kShortLife);  // kShortLife: the next time that this list is looked at
+    const uint64_t life = 1 + builder->Draw(kShortLife);  // kShortLife: this list's next turn
     due[(request + life) % kShortLife].push_back(builder->Allocate());
   }
   for (uint32_t i = 0; i < kShortLife; ++i) {

@@ -1,4 +1,4 @@
-# What every layer's CMakeLists.txt uses: flags, dependencies, hotpack_library(), hotpack_test().
+# Definitions for every layer's CMakeLists.txt: flags, dependencies, hotpack_library(), hotpack_test().
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -40,7 +40,7 @@ if(HOTPACK_SANITIZE)
   target_compile_options(hotpack_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 
-# What is carried to other machines starts on those with a somewhat older glibc as well. Asked for by name: the reference
+# Lets portable programs start on machines with a slightly older glibc. It is named explicitly, because the reference
 # is in the C++ library, which comes behind every archive.
 if(NOT HOTPACK_SANITIZE)
   add_library(hotpack_older_glibc STATIC "${CMAKE_CURRENT_LIST_DIR}/arc4random.c")
@@ -77,8 +77,8 @@ endif()
 add_library(hotpack_cuda_headers INTERFACE)
 target_include_directories(hotpack_cuda_headers SYSTEM INTERFACE "${HOTPACK_CUDA_INCLUDE_DIR}")
 
-# CUPTI's headers, for the collector of kernel times alone; beside cuda.h, or in the toolkit's extras. Target
-# hotpack_cupti_headers, where they are there. Nothing links to libcupti: it is loaded at run time.
+# CUPTI's headers, for the collector of kernel times alone; next to cuda.h, or in the toolkit's extras. Target
+# hotpack_cupti_headers, if they exist. Nothing links to libcupti: it is loaded at run time.
 find_path(HOTPACK_CUPTI_INCLUDE_DIR cupti.h
   HINTS "${HOTPACK_CUDA_INCLUDE_DIR}" "${HOTPACK_CUDA_INCLUDE_DIR}/../extras/CUPTI/include" ENV CUDA_HOME ENV CUDA_PATH
   PATHS /usr/local/cuda /opt/cuda /usr/lib/cuda
@@ -92,15 +92,15 @@ else()
   message(STATUS "cupti.h was not found: the collector of kernel times (libhotpack_cupti.so) is left out")
 endif()
 
-# What nearly every file includes, compiled once; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows an include that
-# is missing.
+# Headers that nearly every file includes, compiled once. -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON reveals missing
+# includes.
 add_library(hotpack_headers STATIC "${CMAKE_CURRENT_LIST_DIR}/precompiled.cc")
 target_link_libraries(hotpack_headers PRIVATE hotpack_flags)
 target_precompile_headers(hotpack_headers PRIVATE <absl/container/inlined_vector.h> <absl/status/statusor.h> <algorithm>
   <atomic> <functional> <map> <memory> <mutex> <optional> <set> <string> <vector>)
 
 # hotpack_library(NAME SOURCES... [LIBS...] [OWN_HEADERS]): one static, position-independent target a layer, named
-# hotpack_NAME. OWN_HEADERS: it precompiles others than hotpack_headers.
+# hotpack_NAME. OWN_HEADERS: it precompiles other headers than hotpack_headers.
 function(hotpack_library name)
   cmake_parse_arguments(ARG "OWN_HEADERS" "" "SOURCES;LIBS" ${ARGN})
   add_library(hotpack_${name} STATIC ${ARG_SOURCES})
@@ -110,17 +110,9 @@ function(hotpack_library name)
   endif()
 endfunction()
 
-# What is compiled often and run little is compiled quickly: -O1 in a Release build.
+# Targets that are compiled often and run little are compiled quickly: -O1 in a Release build.
 function(hotpack_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
-endfunction()
-
-# hotpack_unity(TARGET GROUP FILES...): with HOTPACK_UNITY, the files are compiled as one. Their names must not clash.
-function(hotpack_unity target group)
-  if(HOTPACK_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${group})
-  endif()
 endfunction()
 
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.

@@ -1,4 +1,4 @@
-# nvcc, for the training programs alone: HOTPACK_HAVE_NVCC says whether it is there. The libraries need only cuda.h.
+# nvcc, for the training programs alone: HOTPACK_HAVE_NVCC says whether it was found. The libraries need only cuda.h.
 #
 # One real architecture and a PTX fallback keep the build short; -DCMAKE_CUDA_ARCHITECTURES=... overrides.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
@@ -20,7 +20,7 @@ if(CMAKE_CUDA_COMPILER)
   set(HOTPACK_HAVE_NVCC ON)
 endif()
 
-# The runtime libraries of that toolkit: HOTPACK_CUDART and HOTPACK_CUDART_STATIC, false where they are not there. Not by
+# The runtime libraries of that toolkit: HOTPACK_CUDART and HOTPACK_CUDART_STATIC, false if missing. Not by
 # FindCUDAToolkit: CMake 3.25's stops with an error at CUDA 13, which has no nvToolsExt any more.
 if(HOTPACK_HAVE_NVCC)
   get_filename_component(HOTPACK_TOOLKIT "${CMAKE_CUDA_COMPILER}" REALPATH)

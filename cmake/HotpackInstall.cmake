@@ -1,12 +1,12 @@
 # Install rules, the CMake package and the pkg-config file.
 #
-#   bin/hotpack                        the command
+#   bin/hotpack                        the command; bin/hotpack-remat, which `hotpack plan` starts
 #   share/man/man1/hotpack.1           its man page; share/bash-completion/completions/hotpack
 #   lib/libhotpack_preload.so.0        preloaded by it, or by hand
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
 #   lib/libhotpack_torch.so.0          PyTorch's pluggable allocator (python/hotpack registers it)
 #   lib/libhotpack_cupti.so.0          kernel times (hotpack run --cupti), where CUPTI's headers were found
-#   lib/libhotpack_nvtx.so.0           what NVTX loads under `hotpack run` (docs/collectors.md)
+#   lib/libhotpack_nvtx.so.0           loaded by NVTX under `hotpack run` (docs/collectors.md)
 #   lib/hotpack/simgpu/                the simulated device
 #   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
 include(CMakePackageConfigHelpers)
@@ -15,8 +15,8 @@ include(CMakePackageConfigHelpers)
 add_custom_target(hotpack_package)
 
 if(TARGET hotpack_command)
-  add_dependencies(hotpack_package hotpack_command hotpack_man)
-  install(TARGETS hotpack_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  add_dependencies(hotpack_package hotpack_command hotpack_remat_command hotpack_man)
+  install(TARGETS hotpack_command hotpack_remat_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   get_target_property(man_page hotpack_command HOTPACK_MAN_PAGE)
   get_target_property(completion hotpack_command HOTPACK_COMPLETION)
   install(FILES "${man_page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")

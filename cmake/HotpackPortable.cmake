@@ -1,6 +1,6 @@
-# Programs that are carried to other machines: linked so that they need glibc and nothing else of this one.
+# Portable programs: linked so that they need only glibc on another machine.
 
-# Abseil's targets name shared libraries where a system has both; programs link the archives beside them. (The shared
+# Abseil's targets name shared libraries where a system has both; programs link the archives next to them. (The shared
 # libraries of the project link nothing of Abseil but headers.)
 function(hotpack_prefer_abseil_archives)
   get_directory_property(imported DIRECTORY "${PROJECT_SOURCE_DIR}" IMPORTED_TARGETS)

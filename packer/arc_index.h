@@ -1,4 +1,4 @@
-// Which blocks are resident at a slot, without a list a slot.
+// Finds the blocks resident at a slot, without a list per slot.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace hotpack {
 
-// A segment tree over the arcs sorted by begin that knows the largest end below each node. Memory O(n), against the
-// O(n * residents) of a list a slot. Immutable after construction, so thread-safe.
+// A segment tree over the arcs sorted by begin; each node stores the largest end below it. Memory O(n), instead of O(n
+// * residents) for a list per slot. Immutable after construction, so thread-safe.
 class ArcIndex {
  public:
   explicit ArcIndex(const Timeline& timeline);  // O(n log n)
 
-  // Calls visit(block) once for each block that is resident at `slot`, 0 ≤ slot < timeline.slots, by ascending begin of
-  // the arc (those that came across slot 0 last). O(residents * log n).
+  // Calls visit(block) once for each block that is resident at `slot`, 0 ≤ slot < timeline.slots. Order: ascending
+  // begin of the arc; arcs that cross slot 0 come last. O(residents * log n).
   template <typename Visit>
   void ForEachAt(int32_t slot, const Visit& visit) const {
     const auto arcs = static_cast<int32_t>(blocks_.size());
@@ -26,7 +26,7 @@ class ArcIndex {
   }
 
  private:
-  // Leaves [from, to) below the node; of these the ones before `limit` whose arc ends after `slot`.
+  // Visits, of the leaves [from, to) below the node, those before `limit` whose arc ends after `slot`.
   template <typename Visit>
   void Descend(int32_t node, int32_t from, int32_t to, int32_t limit, int32_t slot, const Visit& visit) const {
     if (from >= limit || max_ends_[node] <= slot) return;

@@ -8,7 +8,7 @@
 namespace hotpack {
 namespace {
 
-// Slots count on past the ring's length, clock values past the end of time.
+// Slots may exceed the ring's length; clock values then exceed the end of time.
 Clock ClockOfSlot(const Timeline& timeline, int32_t slot) {
   if (slot < static_cast<int32_t>(timeline.clocks.size())) return timeline.clocks[slot];
   return timeline.clocks[slot - timeline.slots] + (timeline.clocks.back() - timeline.clocks.front());

@@ -31,7 +31,7 @@ Bytes MaxLoad(const Instance& instance) {
 
 namespace {
 
-// The alignments for which some block that counts has a size between two multiples; of many the largest.
+// Returns the alignments for which some counting block has a size between two multiples; of many, the largest.
 std::vector<Bytes> AlignmentsThatLeaveGaps(const Timeline& timeline) {
   constexpr size_t kMax = 8;
   std::vector<Bytes> all = timeline.alignments;
@@ -49,7 +49,7 @@ std::vector<Bytes> AlignmentsThatLeaveGaps(const Timeline& timeline) {
   return found;
 }
 
-// Goes round with the sum of the padded sizes and the paddings of the resident blocks.
+// Goes round the ring with two values of the resident blocks: the sum of their padded sizes, and their paddings.
 Bytes LargestAlignedLoad(const Timeline& timeline, Bytes alignment) {
   struct Change {
     int32_t slot;

@@ -121,7 +121,7 @@ void CandidateTree::Remove(int32_t block) {
     Clear(&nodes_[index / 4], index % 4);
     for (size_t level = 1; level < level_starts_.size(); ++level) {
       index /= 4;
-      // Where nothing changes, nothing above does.
+      // If a node does not change, no node above it does.
       if (!Pull(nodes_[level_starts_[level - 1] + index], &nodes_[level_starts_[level] + index / 4], index % 4)) break;
     }
   }

@@ -1,4 +1,4 @@
-// Finds, among the blocks that are not placed yet, the one of highest rank that fits a skyline line's slots.
+// Finds the block of highest rank among the unplaced ones that fit the slots of a skyline line.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace hotpack {
 
-// An arc is a point in the plane of begin and end; it lies within a line [begin, end) if the point is right of the one
-// and below the other:
+// An arc is a point in the plane of begin and end. It lies within a line [begin, end) if the point lies in the lower
+// right quadrant of the line's point:
 //
-//      end ▲ · ·   ·  ·  ·          The points are sorted along the Z-curve (Morton 1966), so that neighbours in the
-//          │ ·  · ┌──────────       order are neighbours in the plane, and every four neighbours make a node, four nodes
-//    line's│·     │ · fits  ·       one of the next level, and so on. A node knows the highest rank, the lowest end and
-//      end │ ·   ·│·    ·           the highest begin below it: a search enters it only if all three allow something
-//          │      │                 better than was found already. What it enters in vain are the nodes that the two
-//          └──────┴─────────► begin edges of the quadrant cut: about √n at worst, and few in practice, as those along
-//             line's begin          the edges hold short arcs. (Sorted by begin alone, there could be n of them.)
+//      end ▲ · ·   ·  ·  ·          The points are sorted along the Z-curve (Morton 1966), so that points next to each
+//          │ ·  · ┌──────────       other in the order are close in the plane. Every four points make a node, every
+//    line's│·     │ · fits  ·       four nodes a node of the next level, and so on. A node stores the highest rank, the
+//      end │ ·   ·│·    ·           lowest end and the highest begin below it. A search enters it only if all three
+//          │      │                 permit a better result. The nodes that it enters in vain are those cut by the
+//          └──────┴─────────► begin quadrant's two edges: about √n at worst, and few in practice, because points along
+//             line's begin          the edges are short arcs. (Sorted by begin alone, there could be n of them.)
 //
 // Not thread-safe.
 class CandidateTree {
@@ -29,17 +29,17 @@ class CandidateTree {
   // O(n).
   explicit CandidateTree(const Timeline& timeline);
 
-  // Takes all blocks in again; `ranks` holds different numbers ≥ 0. O(n).
+  // Inserts all blocks again. `ranks`: different numbers ≥ 0. O(n).
   void Reset(std::span<const int32_t> ranks);
-  // The block is no longer to be found; nothing happens where it was not anyway. O(log n) an arc.
+  // Removes the block; does nothing if it is not in the tree. O(log n) per arc.
   void Remove(int32_t block);
   bool Holds(int32_t block) const {
     const int32_t leaf = leaf_of_arc_[timeline_.arc_starts[block]];
     return nodes_[leaf / 4].max_rank[leaf % 4] >= 0;
   }
 
-  // The block of highest rank that has an arc within the slots [begin, end) and for which accept(block) is true, or
-  // kNone. 0 ≤ begin < slots, begin < end ≤ begin + slots: the line may go on at slot 0.
+  // Returns the block of highest rank that has an arc within the slots [begin, end) and for which accept(block) is
+  // true; kNone if there is none. 0 ≤ begin < slots, begin < end ≤ begin + slots: the line may continue at slot 0.
   template <typename Accept>
   int32_t FindBest(int32_t begin, int32_t end, const Accept& accept) const {
     if (end - begin <= kShortLine && end <= slots_ && !AnyMayFit(begin, end)) return kNone;
@@ -49,7 +49,7 @@ class CandidateTree {
     if (end > slots_) Descend(root_level, 0, {0, end - slots_}, accept, &best);
     return best.block;
   }
-  // The same where the whole ring is one line, which has no ends.
+  // The same if the whole ring is one line, which has no ends.
   template <typename Accept>
   int32_t FindBestAnywhere(const Accept& accept) const {
     Best best;
@@ -59,10 +59,9 @@ class CandidateTree {
   }
 
  private:
-  // Four subtrees side by side, so that one cache line says which of them are worth a look. On the lowest level each is
-  // an arc.
+  // Four subtrees side by side: one cache line tells which of them to search. On the lowest level each is an arc.
   struct alignas(64) Node {
-    int32_t max_rank[4];  // -1: nothing below
+    int32_t max_rank[4];  // -1: empty
     int32_t min_end[4];
     int32_t max_begin[4];
     int32_t block[4];  // lowest level only
@@ -72,11 +71,11 @@ class CandidateTree {
     int32_t rank = -1;
   };
 
-  // Most searches are for short lines and find nothing: looking at the line's own slots says so sooner than the tree.
+  // Most searches are for short lines and find nothing. Checking the line's own slots shows that faster than the tree.
   static constexpr int32_t kShortLine = 32;
   struct Begin {
     int32_t min_end;  // of all arcs that begin at the slot
-    int32_t left;     // how many of them are to be found still
+    int32_t left;     // number of them still in the tree
   };
   bool AnyMayFit(int32_t begin, int32_t end) const {
     for (int32_t slot = begin; slot < end; ++slot) {
@@ -86,7 +85,7 @@ class CandidateTree {
   }
 
   void Clear(Node* node, int32_t lane) const;
-  // Sums `below` up in one lane of `above`; false if that changed nothing.
+  // Recomputes one lane of `above` from `below`. Returns false if that changed nothing.
   static bool Pull(const Node& below, Node* above, int32_t lane);
 
   // Levels count from the lowest, 0; nodes from 0 on each.
@@ -94,12 +93,12 @@ class CandidateTree {
   void Descend(int32_t level, int32_t index, Arc line, const Accept& accept, Best* best) const {
     const Node& node = nodes_[level_starts_[level] + index];
     alignas(16) int32_t ranks[4];
-    for (int32_t lane = 0; lane < 4; ++lane) {  // all lanes at once, and all bits set is -1
+    for (int32_t lane = 0; lane < 4; ++lane) {  // all lanes at once; all bits set is -1
       const int32_t begins_before = -static_cast<int32_t>(node.max_begin[lane] < line.begin);
       const int32_t ends_after = -static_cast<int32_t>(node.min_end[lane] > line.end);
       ranks[lane] = node.max_rank[lane] | begins_before | ends_after;
     }
-    for (;;) {  // the lane of highest rank first: what it holds may spare the others
+    for (;;) {  // the lane of highest rank first: its result may make the others unnecessary
       const int32_t left = ranks[1] > ranks[0] ? 1 : 0;
       const int32_t right = ranks[3] > ranks[2] ? 3 : 2;
       const int32_t lane = ranks[right] > ranks[left] ? right : left;
@@ -117,7 +116,7 @@ class CandidateTree {
   const Timeline& timeline_;
   const int32_t slots_;
   std::vector<Node> nodes_;            // level by level
-  std::vector<int32_t> level_starts_;  // where each begins in nodes_; the last level is the root alone
+  std::vector<int32_t> level_starts_;  // start of each in nodes_; the last level is only the root
   std::vector<int32_t> arc_of_leaf_;   // indices into timeline.arcs along the curve; leaf i is lane i % 4 of node i / 4
   std::vector<int32_t> leaf_of_arc_;
   std::vector<Begin> begins_;  // by slot

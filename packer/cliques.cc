@@ -5,8 +5,9 @@
 namespace hotpack {
 namespace {
 
-// By slot: the number of its clique, or -1 where the slot's set is part of another one's. Going round from a slot after
-// which something ends: a set is maximal if something ends after it and something has begun since the last such end.
+// Returns, by slot, the number of its clique; -1 if the slot's set is contained in another one's. Goes round from a
+// slot after which a block ends. A set is maximal if a block ends after it, and a block has begun since the last such
+// end.
 std::vector<int32_t> NumberCliques(const Timeline& timeline, int32_t* cliques) {
   const int32_t slots = timeline.slots;
   std::vector<char> begins(slots, 0);
@@ -56,7 +57,7 @@ int64_t CountMembers(const Timeline& timeline) {
   return count;
 }
 
-// Of two arcs that meet, one begins within the other, or both begin together.
+// If two arcs meet, one begins within the other, or both begin together.
 int64_t CountPairs(const Timeline& timeline) {
   std::vector<int64_t> before(timeline.slots + 1, 0);  // arcs that begin at the slots before
   for (const Arc& arc : timeline.arcs) ++before[arc.begin + 1];

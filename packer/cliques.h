@@ -1,4 +1,4 @@
-// Which blocks are resident together: all that the exact search needs to know of time.
+// Which blocks are resident together: the exact search needs no other information about time.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace hotpack {
 
-// The maximal sets of blocks that are resident at one slot: two blocks may collide if and only if one of these cliques
-// holds both. Slots whose set is part of a neighbour's say nothing new and are left out, so there are at most as many
-// cliques as blocks with one arc each.
+// The maximal sets of blocks that are resident at one slot. Two blocks may collide if and only if one of these cliques
+// contains both. Slots whose set is contained in a neighbour's are omitted, because they add no constraint. So there
+// are at most as many cliques as blocks with one arc each.
 struct Cliques {
   std::vector<int32_t> clique_starts;     // cliques + 1 entries into `members`
   std::vector<int32_t> members;           // blocks, by clique
@@ -28,13 +28,14 @@ struct Cliques {
   }
 };
 
-// The sum of the cliques' sizes, counted without making them. O(n + slots).
+// Returns the sum of the cliques' sizes without making them. O(n + slots).
 int64_t CountMembers(const Timeline& timeline);
 
-// Pairs of blocks that are resident together at some slot; of blocks with several arcs, an upper bound. O(n log n).
+// Returns the number of pairs of blocks that are resident together at some slot; for blocks with several arcs, an upper
+// bound. O(n log n).
 int64_t CountPairs(const Timeline& timeline);
 
-// O(n + slots + CountMembers()). Once `stop` says so, no cliques at all.
+// Makes all cliques; none at all once `stop` fires. O(n + slots + CountMembers()).
 Cliques MakeCliques(const Timeline& timeline, StopCheck* stop);
 
 }  // namespace hotpack

@@ -33,13 +33,13 @@ constexpr ColumnName kColumnNames[] = {
 
 struct Field {
   absl::string_view text;
-  const char* begin;  // of the text, or of the empty field, in the line
+  const char* begin;  // position of the text, or of the empty field, in the line
 };
 
-// Of one line: as many as there can be columns, and the first one beyond.
+// The fields of one line: as many as there can be columns, and the first one beyond.
 struct Fields {
   std::array<Field, kColumns + 1> kept;
-  size_t count = 0;  // those beyond `kept` too
+  size_t count = 0;  // including those beyond `kept`
 
   const Field& operator[](size_t i) const { return kept[i]; }
 };
@@ -50,7 +50,7 @@ absl::string_view Trimmed(absl::string_view text) {
   return text;
 }
 
-// A piece of the file for an error: printable, on one line, not long.
+// Returns a piece of the file for an error: printable, on one line, not long.
 std::string Quoted(absl::string_view text) {
   constexpr size_t kLongest = 40;
   const bool cut = text.size() > kLongest;
@@ -74,15 +74,15 @@ void SplitFields(absl::string_view line, Fields* fields) {
   }
 }
 
-// Shorter texts first, those of equal length as bytes: numbers counted up come in this order.
+// Shorter texts first, those of equal length by bytes: ascending numbers come in this order.
 bool ComesBefore(absl::string_view a, absl::string_view b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// Finds an id that was given before. Ids that ascend cannot be equal, so the set is made only when one does not.
+// Finds an id that occurred before. Ascending ids cannot be equal, so the set is built only when one does not ascend.
 class IdSet {
  public:
-  // Adds the newest of `ids`. The index of an equal one before it, or -1.
+  // Adds the newest of `ids`. Returns the index of an equal earlier one, or -1.
   int64_t AddLast(const std::vector<std::string>& ids) {
     const size_t last = ids.size() - 1;
     if (ascending_) {
@@ -135,7 +135,7 @@ class Parser {
     return false;
   }
 
-  // Room for all blocks at once: growing would copy them several times over, and at the last need twice the memory.
+  // Reserves memory for all blocks at once. Growing would copy them several times, and finally need twice the memory.
   void Reserve() {
     constexpr size_t kShortestLine = 8;  // 0,0,1,1 and its end
     const auto lines = static_cast<size_t>(std::count(rest_.begin(), rest_.end(), '\n'));
@@ -145,7 +145,8 @@ class Parser {
     if (positions_[kOffset]) result_.offsets.reserve(blocks);
   }
 
-  // False at the end of the text, and with error_ set for an empty line that is followed by another one.
+  // Returns false at the end of the text. Also returns false, with error_ set, for an empty line that another line
+  // follows.
   bool NextLine() {
     if (rest_.empty()) return false;
     const size_t end = rest_.find('\n');
@@ -210,11 +211,11 @@ class Parser {
     result_.ids.emplace_back(field.text);
     const int64_t equal = ids_.AddLast(result_.ids);
     if (equal < 0) return true;
-    const int64_t line = equal + 2;  // below the column names, one block a line
+    const int64_t line = equal + 2;  // below the column names, one block per line
     return Fail(field.begin, absl::StrCat("the id ", Quoted(field.text), " was given in line ", line, " already"));
   }
 
-  // The usual case: digits only, and too few to overflow.
+  // The usual case: only digits, and too few to overflow.
   static bool ParseShortNumber(absl::string_view digits, int64_t* number) {
     if (digits.empty() || digits.size() > 18) return false;
     int64_t value = 0;
@@ -226,7 +227,7 @@ class Parser {
     return true;
   }
 
-  // An integer in [least, most].
+  // Parses an integer in [least, most].
   bool ParseNumber(const Field& field, absl::string_view what, int64_t least, int64_t most, int64_t* number) {
     if (ParseShortNumber(field.text, number) && *number >= least && *number <= most) return true;
     absl::string_view digits = field.text;
@@ -237,7 +238,7 @@ class Parser {
     if (!numeric) return Fail(field.begin, absl::StrCat(what, " is not an integer: ", Quoted(field.text)));
     int64_t value = 0;
     for (char digit : digits) {
-      // Digits of a negative number stop counting where it is too small anyway.
+      // For a negative number, further digits do not matter once it is too small.
       if (value > (most - (digit - '0')) / 10) {
         if (negative) break;
         return Fail(field.begin, absl::StrCat(what, " is larger than ", most, ": ", Quoted(field.text)));
@@ -335,7 +336,7 @@ class Parser {
   size_t field_count_ = 0;
   Clock inclusive_ = 0;  // added to ends: 1 where they are inclusive
   int64_t total_size_ = 0;
-  Fields fields_;  // of the line
+  Fields fields_;  // of the current line
   IdSet ids_;
   NamedInstance result_;
   absl::Status error_;

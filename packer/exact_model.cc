@@ -32,7 +32,7 @@ std::vector<Interval> IntervalsByBegin(const Instance& instance) {
   return intervals;
 }
 
-// Pairs of intervals that overlap, without looking at each: at every begin, those that have begun and not ended.
+// Counts the overlapping pairs of intervals without visiting each: at every begin, those that have begun and not ended.
 int64_t CountOverlaps(const std::vector<Interval>& by_begin) {
   std::vector<Clock> ends;
   ends.reserve(by_begin.size());
@@ -47,7 +47,7 @@ int64_t CountOverlaps(const std::vector<Interval>& by_begin) {
   return overlaps;
 }
 
-// E of the paper, but for pairs of which both are pinned.
+// E of the paper, without pairs of two pinned blocks.
 std::vector<std::pair<int32_t, int32_t>> CollidingPairs(const Instance& instance, const std::vector<Interval>& by_begin,
                                                         int64_t overlaps) {
   std::vector<std::pair<int32_t, int32_t>> pairs;
@@ -67,7 +67,7 @@ std::vector<std::pair<int32_t, int32_t>> CollidingPairs(const Instance& instance
   return pairs;
 }
 
-// Height of a placement that does not depend on the machine's speed.
+// Returns the height of a placement that does not depend on the machine's speed.
 Bytes HeuristicHeight(const Instance& instance) {
   Bytes height = std::numeric_limits<Bytes>::max();
   for (Algorithm algorithm : {Algorithm::kBestFit, Algorithm::kFirstFit}) {

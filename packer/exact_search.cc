@@ -95,8 +95,8 @@ void ExactSearch::Start(Bytes capacity) {
   }
 }
 
-// The lowest offset from `offset` on that the block may have: aligned, and clear of the pinned blocks it meets. kNever
-// if it is pinned below.
+// Returns the lowest offset from `offset` on that the block may have: aligned, and not colliding with the pinned blocks
+// that it meets. Returns kNever if the block is pinned below.
 Offset ExactSearch::Settle(int32_t block, Offset offset) const {
   const Offset pin = timeline_.pins[block];
   if (pin != kNotPinned) return offset <= pin ? pin : kNever;
@@ -105,7 +105,7 @@ Offset ExactSearch::Settle(int32_t block, Offset offset) const {
     const int32_t pinned = pins_met_[i];
     const Offset top = timeline_.pins[pinned] + timeline_.sizes[pinned];
     if (top <= offset) continue;
-    // Pinned blocks that the block meets may overlap each other, so even those further up have to be looked at.
+    // Pinned blocks that the block meets may overlap each other, so those further up must be checked, too.
     if (timeline_.pins[pinned] >= offset + timeline_.sizes[block]) break;
     offset = RoundUp(top, timeline_.alignments[block]);
     i = pins_met_starts_[block] - 1;
@@ -113,7 +113,7 @@ Offset ExactSearch::Settle(int32_t block, Offset offset) const {
   return offset;
 }
 
-// The block's offset is at least this. False if it then exceeds the capacity.
+// Raises the block's head to at least `offset`. Returns false if it then exceeds the capacity.
 bool ExactSearch::Raise(int32_t block, Offset offset) {
   if (spots_[block].head >= offset) return true;
   const Offset head = Settle(block, offset);
@@ -127,8 +127,8 @@ bool ExactSearch::Raise(int32_t block, Offset offset) {
   return true;
 }
 
-// The raise of one block's head from `before` to `after` changes nothing in a clique whose floor and ceiling are
-// another block's, and on which it could still be the first.
+// Raising one block's head from `before` to `after` leaves a clique unchanged if other blocks determine its floor and
+// ceiling, and the block could still be the first there.
 void ExactSearch::MarkCliquesThatFeel(int32_t block, Offset before, Offset after) {
   const Offset top_before = before + timeline_.sizes[block];
   for (int32_t i = range_starts_[block]; i < range_starts_[block + 1]; ++i) {
@@ -159,7 +159,7 @@ void ExactSearch::MarkCliques(int32_t block) {
   }
 }
 
-// Visits the marked cliques until none is left. False at a dead end; nothing is marked then.
+// Visits the marked cliques until none is left. Returns false at a dead end; then no clique is marked.
 bool ExactSearch::Propagate() {
   for (; lowest_marked_ < dirty_.size(); ++lowest_marked_) {
     while (dirty_[lowest_marked_] != 0) {
@@ -180,7 +180,7 @@ void ExactSearch::ClearMarks() {
   lowest_marked_ = dirty_.size();
 }
 
-// Insertion: the order of the last visit is nearly right.
+// Insertion sort: the order of the last visit is nearly right.
 void ExactSearch::SortByHead(int32_t* blocks, int32_t count) const {
   for (int32_t i = 1; i < count; ++i) {
     const int32_t block = blocks[i];
@@ -196,7 +196,7 @@ Bytes ExactSearch::Padded(int32_t block, Bytes unit) const {
   return unit > 1 ? RoundUp(size, unit) : size;
 }
 
-// Brings the clique's values up to date with the heads of its blocks. False if it cannot keep below the capacity.
+// Updates the clique's values from the heads of its blocks. Returns false if it cannot stay below the capacity.
 bool ExactSearch::Visit(int32_t clique) {
   Clique& state = state_[clique];
   work_ += state.count;
@@ -231,14 +231,14 @@ bool ExactSearch::Visit(int32_t clique) {
     state.ceiling = ceiling;
     state.next_floor = next_floor;
   }
-  // Where every block could be the first, there is nothing to be found out.
+  // If every block could be the first, nothing can be deduced.
   if (highest <= HighestFloor(state)) return true;
   if (floor > HighestFloor(state)) return false;
   SortByHead(blocks, state.count);
   return OneMachineTop(state) <= capacity_ && RaiseThoseNotFirst(state);
 }
 
-// Of the blocks one after the other, each from its head on; by ascending head that is lowest. Sorted.
+// Stacks the blocks, each from its head on; ascending heads give the lowest top. Requires sorted blocks.
 Offset ExactSearch::OneMachineTop(const Clique& clique) const {
   const int32_t* const blocks = unplaced_.data() + clique.first;
   Offset top = 0;
@@ -249,7 +249,7 @@ Offset ExactSearch::OneMachineTop(const Clique& clique) const {
   return top - clique.most_padding;
 }
 
-// A block on which all the others of its clique cannot be stacked lies on one of them.
+// A block on which the others of its clique cannot all be stacked lies on one of them.
 bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
   const int32_t* const blocks = unplaced_.data() + clique.first;
   const Offset highest_first = HighestFloor(clique);
@@ -264,7 +264,7 @@ bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
   return true;
 }
 
-// Long blocks are asked about by many cliques, so the answer is kept for the node.
+// Many cliques ask about a long block, so the answer is stored for the node.
 bool ExactSearch::NothingFitsUnder(int32_t block) {
   Answer& answer = answers_[block];
   if (answer.node == nodes_) return answer.closed;
@@ -289,8 +289,8 @@ bool ExactSearch::ChoicesAreClosed(const Clique& clique) {
   return true;
 }
 
-// Of the cliques whose choices may be placed, the one with the fewest branches by its weight; of equal ones that with
-// the least room to waste.
+// Of the cliques whose choices may be placed, returns the one with the fewest branches relative to its weight; of equal
+// ones, the one with the least space to waste.
 int32_t ExactSearch::ChooseClique() {
   Offset lowest = kNever;
   for (const Clique& clique : state_) {
@@ -315,7 +315,7 @@ int32_t ExactSearch::ChooseClique() {
   return best;
 }
 
-// A new frame, with the clique's choices by rank, one of each class.
+// Opens a new frame with the clique's choices by rank, one of each class.
 void ExactSearch::Open(int32_t clique) {
   const Clique& state = state_[clique];
   const auto begin = static_cast<int32_t>(choices_.size());
@@ -339,7 +339,7 @@ void ExactSearch::Open(int32_t clique) {
   ++nodes_;
 }
 
-// At its head. False at a dead end.
+// Places the block at its head. Returns false at a dead end.
 bool ExactSearch::Place(int32_t block) {
   const Offset top = spots_[block].head + timeline_.sizes[block];
   states_.Remove(block, spots_[block].head);
@@ -363,8 +363,7 @@ bool ExactSearch::Place(int32_t block) {
   return Propagate();
 }
 
-// Blocks are taken back in the opposite order of their placement, so in each clique the block is the first behind the
-// unplaced ones.
+// Blocks are removed in reverse order of placement. So in each clique the block is the first behind the unplaced ones.
 void ExactSearch::TakeBack(int32_t block) {
   placed_[block] = 0;
   ++unplaced_blocks_;
@@ -382,10 +381,10 @@ Offset ExactSearch::LowestTopMet(int32_t block) const {
   return lowest;
 }
 
-// None of the clique's choices lies at its floor.
+// Branch: none of the clique's choices lies at its floor.
 bool ExactSearch::Skip(const Frame& frame) {
   const Clique& clique = state_[frame.clique];
-  // All of them, not only one of each class; and before any of them rises.
+  // All of them, not only one of each class, and before any of them rises.
   const size_t first = raises_.size();
   for (int32_t i = 0; i < clique.count; ++i) {
     const int32_t block = unplaced_[clique.first + i];
@@ -417,7 +416,7 @@ void ExactSearch::Undo(const Frame& frame) {
   }
 }
 
-// Goes into the frame's next branch that is no dead end at once. False if there is none left.
+// Enters the frame's next branch that is not an immediate dead end. Returns false if none is left.
 bool ExactSearch::Advance(Frame* frame) {
   for (;;) {
     if (frame->placed >= 0 || frame->skipped) Undo(*frame);

@@ -1,4 +1,4 @@
-// Exact search: is there a placement of at most a given height?
+// Exact search: decides whether there is a placement of at most a given height.
 #pragma once
 
 #include <cstdint>
@@ -15,47 +15,54 @@
 namespace hotpack {
 
 // Depth-first search over partial placements, built from the bottom up. At each node it takes one clique, the one that
-// leaves the fewest choices, and asks which of its blocks lies lowest in what is still to be placed there.
+// leaves the fewest choices. It branches on which of the clique's blocks lies lowest in the part still to be filled.
 //
 //   head     of an unplaced block: the lowest offset it can have, given what is placed and decided
 //   floor    of a clique: the lowest head among its unplaced blocks
 //   ceiling  of a clique: the lowest top that any of its unplaced blocks can have (head + size)
 //
-// Branches of a clique with floor f: for each block with head f, that it lies there; and, unless the capacity forbids
-// the waste, that none of them does. In the last branch the head of each rises to the lowest top of any unplaced block
-// that meets it. That is complete: push every block of a placement down as long as any can move; then each lies on the
-// bottom, on a placed block (its head) or on an unplaced one (at or above that one's lowest top). A block is placed
-// only where nothing can come to lie under it any more (the ceilings of all its cliques are above its head), which the
-// clique of the lowest floor always grants, so cliques far apart in time may be filled to different heights.
+// Branches of a clique with floor f:
+// - for each block with head f: it lies there;
+// - none of them does, unless the capacity forbids that waste. Then the head of each rises to the lowest top of any
+//   unplaced block that meets it.
+// The branches are complete. Push every block of a placement down as long as any can move. Then each lies on the
+// bottom, on a placed block (its head), or on an unplaced one (at or above that one's lowest top).
 //
-// Pruned by, per clique:
-//  - the one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on;
-//  - not first: a block that could not lie lowest without exceeding the capacity rises to the lowest top of those that
-//    could. For both, where all alignments have a common divisor, sizes are rounded up to it, but for the topmost
-//    block's;
-//  - equal blocks (same size, alignment, cliques) are tried once.
-// A state is what is left to place and the heads of it: nothing else decides whether that can be done. States that came
-// to nothing are remembered (packer/state_table.h), over restarts too, so ways to fill the bottom that leave the same
-// heads count once.
+// A block is placed only if no other can come to lie under it any more: the ceilings of all its cliques are above its
+// head. The clique of the lowest floor always permits that. So cliques far apart in time may be filled to different
+// heights.
 //
-// A clique that fails gains weight, and is asked earlier. Weights outlive a run: restarts with few failures allowed and
-// other ranks profit from them.
+// Pruning, per clique:
+// - The one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on.
+// - Not first: a block that could not lie lowest without exceeding the capacity rises to the lowest top of those that
+//   could.
+// - Equal blocks (same size, alignment, cliques) are tried once.
+// In the first two, if all alignments have a common divisor, sizes are rounded up to it, except the topmost block's.
 //
-// Alignment rounds heads up; a pinned block's head is its pin, which nothing may raise, and heads of others jump over
-// it. Time a node: some 5 microseconds at 40 blocks a clique. Memory: O(pairs that meet + members). Not thread-safe.
+// A state is the set of unplaced blocks with their heads: nothing else decides whether they can be placed. Failed
+// states are remembered (packer/state_table.h), across restarts too. So different ways to fill the bottom that leave
+// the same heads count once.
+//
+// A clique that fails gains weight and is chosen earlier. Weights outlive a run: restarts with few failures allowed and
+// other ranks benefit from them.
+//
+// Alignment rounds heads up. A pinned block's head is its pin, which no rule may raise; heads of other blocks jump over
+// it. Time per node: about 5 microseconds at 40 blocks per clique. Memory: O(pairs that meet + members). Not
+// thread-safe.
 class ExactSearch {
  public:
   enum class Outcome {
     kFound,    // a placement
     kNone,     // proved: there is none
-    kStopped,  // a limit, or `stop`
+    kStopped,  // a limit was reached, or `stop` fired
   };
 
-  // Keeps references. Once `stop` says so it knows no pairs, and must not be run.
+  // Keeps references. If `stop` fires during construction, it knows no pairs and must not be run.
   ExactSearch(const Timeline& timeline, const Cliques& cliques, StopCheck* stop);
 
-  // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told
-  // to `stop` in all comes to most_work. offsets: by block, written when found.
+  // Searches for a placement of at most `capacity`. `ranks`: by block, the highest is tried first. Gives up after
+  // most_failures (≥ 0) dead ends, or when the work reported to `stop` reaches most_work in total. `offsets`: by block,
+  // written if found.
   Outcome Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures, int64_t most_work, StopCheck* stop,
               std::vector<Offset>* offsets);
 
@@ -68,14 +75,14 @@ class ExactSearch {
   };
   struct Clique {
     int32_t first;       // of its entries in unplaced_
-    int32_t count;       // of the unplaced ones; the placed ones come after
+    int32_t count;       // number of unplaced blocks; the placed ones follow them
     int32_t choices;     // blocks with head == floor
-    Bytes unit;          // all alignments here are multiples of it, so offsets are, and sizes may be padded to it
+    Bytes unit;          // divides all alignments here: so it divides offsets, and sizes may be padded to it
     Bytes rest;          // sum of the unplaced sizes, padded
-    Bytes most_padding;  // of an unplaced block: what the topmost one may do without
+    Bytes most_padding;  // maximum of an unplaced block: the topmost one may do without it
     Offset floor;
     Offset ceiling;
-    Offset next_floor;  // the least that the floor can be when none of the choices is taken
+    Offset next_floor;  // lower bound on the floor if none of the choices is taken
   };
   struct HeadChange {
     int32_t block;
@@ -83,7 +90,7 @@ class ExactSearch {
   };
   struct CliqueChange {
     int32_t clique;
-    int32_t choices;  // before, as the rest
+    int32_t choices;  // before the change, as the fields below
     Offset floor;
     Offset ceiling;
     Offset next_floor;
@@ -95,11 +102,11 @@ class ExactSearch {
   struct Frame {
     StateTable::State state;  // before any branch
     int32_t clique;
-    int32_t next;   // index in choices_ of the branch to try; == end: none of them
+    int32_t next;   // index in choices_ of the branch to try; == end: the branch without any choice
     int32_t begin;  // its choices are choices_[begin, end)
     int32_t end;
     int32_t placed;     // block placed by the branch in progress, or -1
-    size_t head_trail;  // sizes before the branch
+    size_t head_trail;  // sizes of the trails before the branch
     size_t clique_trail;
     bool skipped;  // the branch without any choice has begun
   };
@@ -150,19 +157,19 @@ class ExactSearch {
     int64_t node = -1;
     bool closed = false;
   };
-  std::vector<Answer> answers_;  // of NothingFitsUnder(), by block, for the node given
+  std::vector<Answer> answers_;  // of NothingFitsUnder(), by block, for the given node
   std::vector<Clique> state_;
   std::vector<int32_t> unplaced_;  // by clique
   std::vector<double> weights_;    // by clique
-  std::vector<uint64_t> dirty_;    // bit c: clique c is to be visited
-  size_t lowest_marked_ = 0;       // no bit is set in the words before
+  std::vector<uint64_t> dirty_;    // bit c: clique c must be visited
+  size_t lowest_marked_ = 0;       // no bit is set in the words before it
   std::vector<HeadChange> head_trail_;
   std::vector<CliqueChange> clique_trail_;
   std::vector<Frame> frames_;
   std::vector<int32_t> choices_;
-  std::vector<HeadChange> raises_;  // of the skip in progress: to where
+  std::vector<HeadChange> raises_;  // of the skip in progress: the new heads
   int32_t unplaced_blocks_ = 0;
-  int64_t work_ = 0;  // memory words touched since the last look at the clock
+  int64_t work_ = 0;  // memory words touched since the clock was last read
   int64_t nodes_ = 0;
   int64_t failures_ = 0;
 };

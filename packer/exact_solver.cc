@@ -17,7 +17,7 @@ bool ExactSolver::Takes(const Timeline& timeline, int64_t most_pairs) {
   return CountMembers(timeline) <= most_pairs && CountPairs(timeline) <= most_pairs;
 }
 
-// Long blocks rise with nearly every block placed, so each node visits a fair share of all members.
+// Long blocks rise with nearly every placed block, so each node visits a considerable share of all members.
 int64_t ExactSolver::WorkOfOneDescent(const Timeline& timeline) {
   return timeline.blocks() * CountMembers(timeline) / 8;
 }
@@ -35,12 +35,12 @@ ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, Sha
                          std::log(static_cast<double>(timeline.sizes[block])),
                          std::log(static_cast<double>(cliques_.CliquesOf(block).size()))});
   }
-  // The first thread begins with the bare orders, the others with noise.
+  // The first thread begins with the pure orders, the others with noise.
   for (Level& level : levels_) level.round = index;
 }
 
-// Of the three heights to ask for: the target, half way down to it, a little less than the best. If only the first
-// counts the others are left out.
+// Returns one of three heights: the target, half way down to it, slightly less than the best. If only the first counts,
+// always returns that.
 Bytes ExactSolver::HeightOf(size_t level) const {
   const Bytes target = best_.target();
   if (best_.decide()) return target;
@@ -68,7 +68,7 @@ void ExactSolver::RunOnce(Level* level, Bytes height, int64_t most_work, StopChe
   Rank(kOrders[level->order], level->round == 0 ? 0 : kNoise * std::exp2(doublings));
   const ExactSearch::Outcome outcome =
       search_.Run(height, ranks_, kShortestRun * level->luby_v, most_work, stop, &placement_.offsets);
-  // Cut short, it does not count: the same is asked again when turns are longer.
+  // An interrupted run does not count: it is repeated when turns are longer.
   if (outcome == ExactSearch::Outcome::kStopped && stop->total_work() >= most_work) return;
   if (outcome == ExactSearch::Outcome::kNone) best_.RaiseLower((height / unit_ + 1) * unit_);
   if (outcome == ExactSearch::Outcome::kFound) {

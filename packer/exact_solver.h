@@ -1,4 +1,4 @@
-// Restarts of the exact search: heights to ask for, orders to ask with, and how long.
+// Restarts of the exact search: which heights to try, with which orders, and for how long.
 #pragma once
 
 #include <array>
@@ -14,31 +14,32 @@
 
 namespace hotpack {
 
-// One thread's exact search over many short runs. Each asks whether there is a placement of some height, with blocks
-// tried in some order, and ends after a number of dead ends; the search's time to a solution is heavy-tailed, so many
-// short runs find one far sooner than a long one. How many dead ends follows the sequence of Luby, Sinclair and
-// Zuckerman (1993): 1, 1, 2, 1, 1, 2, 4, ..., so every run length comes back for ever and the search is complete.
+// One thread's exact search as many short runs. Each run asks whether there is a placement of some height, tries blocks
+// in some order, and ends after a number of dead ends. The search's time to a solution is heavy-tailed, so many short
+// runs find one far sooner than a long run. The limit on dead ends follows the sequence of Luby, Sinclair and Zuckerman
+// (1993): 1, 1, 2, 1, 1, 2, 4, ... Every run length recurs for ever, so the search is complete.
 //
-// While the best height is above the bound, the heights asked for take turns: the target itself (a proof or the end),
-// half way down to it (twice as often), and a little less than the best. What a run proves raises the bound; what it
-// finds lowers the height. Not thread-safe; several solvers may share `best`.
+// While the best height is above the bound, three heights take turns: the target itself (a proof or the end), half way
+// down to it (twice as often), and slightly less than the best. A proof raises the bound; a placement lowers the
+// height. Not thread-safe; several solvers may share `best`.
 class ExactSolver {
  public:
-  // Pairs of blocks that meet, and members of cliques, with which there is a chance that it comes to something.
+  // Limit on pairs of blocks that meet, and members of cliques, up to which the search is likely to succeed.
   static constexpr int64_t kFewPairs = 1'000'000;
-  // And what memory allows: up to 120 bytes for each.
+  // Limit set by memory: up to 120 bytes for each.
   static constexpr int64_t kMaxPairs = 4'000'000;
 
-  // Whether there are no more pairs and members than this. O(n + slots).
+  // Returns whether there are at most `most_pairs` pairs and members. O(n + slots).
   static bool Takes(const Timeline& timeline, int64_t most_pairs);
-  // About the work of a run without a dead end. Turns shorter than that are of no use. O(n + slots).
+  // Returns approximately the work of a run without a dead end. Shorter turns are useless. O(n + slots).
   static int64_t WorkOfOneDescent(const Timeline& timeline);
 
-  // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders. Once `stop` says
-  // so there is nothing to search with: Run() with it does nothing.
+  // Keeps references to `timeline` and `best`. Solvers with different `index` try different orders. If `stop` fires
+  // during construction, there is nothing to search, and Run() with it does nothing.
   ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best, StopCheck* stop);
 
-  // Runs until best->done(), `stop`, or about this much work (memory words touched, as told to `stop`) is spent.
+  // Runs until best->done(), until `stop` fires, or until about this much work is spent (memory words touched, as
+  // reported to `stop`).
   void Run(int64_t work, StopCheck* stop);
 
   int64_t nodes() const { return search_.nodes(); }
@@ -66,7 +67,7 @@ class ExactSolver {
   const Cliques cliques_;
   ExactSearch search_;
   Random random_;
-  Bytes unit_ = 1;                               // all heights worth asking for are multiples of it
+  Bytes unit_ = 1;                               // all heights worth trying are multiples of it
   std::vector<std::array<double, 3>> features_;  // by block: logarithms of largest load met, size and number of cliques
   std::array<Level, 3> levels_;
   size_t next_turn_ = 0;

@@ -44,8 +44,9 @@ bool FirstFit::Place(std::span<const int32_t> order, Bytes highest, StopCheck* s
   return true;
 }
 
-// Bit i: entry group + i is resident together with one of the spans. Written so that the compiler takes four entries at
-// a time; what lies beyond the chunk's entries is compared too, and means nothing.
+// Returns a mask: bit i says that entry group + i is resident together with one of the spans. The form lets the
+// compiler compare four entries at a time. Positions beyond the chunk's entries are compared, too; their bits are
+// meaningless.
 uint32_t FirstFit::MeetingInGroup(const Chunk& chunk, int group, std::span<const Span> spans) {
   const int32_t* const begins = chunk.begins + group;
   const int32_t* const ends = chunk.ends + group;
@@ -108,7 +109,7 @@ void FirstFit::Split(Chunk* lower, Chunk* upper) {
 
 void FirstFit::InsertEntry(const Entry& entry) {
   if (chunk_order_.empty()) chunk_order_.push_back(NewChunk());
-  // The last chunk that begins at or below the entry, else the first one.
+  // The last chunk that begins at or below the entry; if there is none, the first one.
   auto at = std::upper_bound(chunk_order_.begin(), chunk_order_.end(), entry.offset, [&](Offset offset, int index) {
     return chunks_[index].count > 0 && offset < chunks_[index].offsets[0];
   });

@@ -1,5 +1,5 @@
-// First-fit: blocks in a given order, each at the lowest offset that is free for its whole residency. Unlike a skyline
-// dive it uses holes below what is placed already.
+// First-fit: places blocks in a given order, each at the lowest offset that is free for its whole residency. Unlike a
+// skyline dive, it uses gaps below blocks that are already placed.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace hotpack {
 
-// Placed blocks are kept in offset order, in chunks, and scanned from below: no overlap lists, memory O(n), and time
+// Placed blocks are stored in offset order, in chunks, and scanned from below, without overlap lists. Memory O(n). Time
 // O(n * placed blocks below the found offset): about 25 to 40 ms for 10,000 blocks. Not thread-safe; reusable without
 // allocation.
 class FirstFit {
  public:
   explicit FirstFit(const Timeline& timeline);
 
-  // order: every block once. Pinned blocks are placed before all others, wherever they stand in it. offsets: by block,
-  // overwritten. Gives up and returns false when `stop` says so or as soon as the height would exceed `highest`.
+  // Places all blocks. `order`: every block once. Pinned blocks are placed before all others, wherever they stand in
+  // it. `offsets`: by block, overwritten. Returns false if `stop` fires, or as soon as the height would exceed
+  // `highest`.
   bool Place(std::span<const int32_t> order, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets,
              Bytes* height);
 
  private:
-  // Slots [begin, end) without crossing slot 0 (an arc that crosses it is two of them), offsets [offset, top).
+  // Slots [begin, end) that do not cross slot 0 (an arc that crosses it becomes two spans).
   struct Span {
     int32_t begin;
     int32_t end;
@@ -35,8 +36,8 @@ class FirstFit {
     Offset top;
     Span span;
   };
-  // Entries by ascending offset. Their slots lie side by side, so that a scan compares several at once and looks at the
-  // offsets only of those that are resident together with the block.
+  // Entries by ascending offset. Their slots are stored side by side, so that a scan compares several at once. It reads
+  // offsets only of entries that are resident together with the block.
   struct Chunk {
     static constexpr int kCapacity = 128;
     int32_t begins[kCapacity] = {};
@@ -62,7 +63,7 @@ class FirstFit {
   std::vector<int32_t> span_starts_;  // blocks + 1 entries into spans_
   std::vector<Span> spans_;
   std::vector<int32_t> pinned_;
-  std::vector<Chunk> chunks_;  // a pool; chunks_used_ of it hold something
+  std::vector<Chunk> chunks_;  // a pool; chunks_used_ of them are in use
   int chunks_used_ = 0;
   std::vector<int> chunk_order_;  // indices of used chunks, ascending offsets
 };

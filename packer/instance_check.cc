@@ -1,4 +1,4 @@
-// CheckInstance(): everything that the solvers rely on.
+// CheckInstance(): checks every property that the solvers rely on.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -20,7 +20,7 @@ bool IsWellFormed(const Block& block) {
   return block.pinned >= 0 && block.pinned % block.alignment == 0;
 }
 
-// Solvers may add up all sizes, and lose less than one alignment a block.
+// Solvers may add up all sizes, plus less than one alignment per block.
 bool Overflows(const Instance& instance) {
   Offset sum = 0;
   Offset highest_pin = 0;
@@ -36,7 +36,7 @@ bool Overflows(const Instance& instance) {
   return highest_pin > kLargest - sum;
 }
 
-// Clock span and slot count must be representable too.
+// Clock span and slot count must be representable, too.
 bool ClocksOverflow(const Instance& instance) {
   size_t intervals = 0;
   for (const Block& block : instance.blocks) {

@@ -52,7 +52,7 @@ void SortAgain(const std::vector<double>& scores, std::vector<int32_t>* changed,
   for (int32_t block : *changed) (*ranks)[block] = kTakenOut;
   const auto kept_end =
       std::remove_if(order->begin(), order->end(), [&](int32_t block) { return (*ranks)[block] == kTakenOut; });
-  // Merged from the back, into the room that the changed ones left.
+  // Merge from the back, into the space that the changed ones left.
   auto kept = kept_end;
   auto change = changed->end();
   for (auto to = order->end(); to != order->begin();) {

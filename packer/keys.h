@@ -1,4 +1,4 @@
-// Orders of preference among blocks, by a score: what the portfolio's solvers are given.
+// Orders of preference among blocks, by a score: the input of the portfolio's solvers.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace hotpack {
 
 // score = alpha * log(size) + (1 - alpha) * log(lifetime) + load * log(largest load met) + noise * uniform[-1/2, 1/2).
-// alpha 0, load 0, noise 0 is the published best-fit's order. Mixing in the size mends its weakness (it ignores sizes),
-// the load puts first what lives at the peak, noise makes many orders out of one.
+// With alpha 0, load 0, noise 0 it is the order of the published best-fit. The size corrects that order's weakness (it
+// ignores sizes). The load puts blocks that live at the peak first. Noise makes many orders out of one.
 struct Key {
   double alpha;
   double load;
@@ -37,11 +37,12 @@ class KeyScorer {
   std::vector<Features> features_;
 };
 
-// order: blocks by decreasing score, then index; ranks: by block, the first of the order has the highest. O(n log n).
+// Sorts blocks by score. `order`: blocks by decreasing score, then index. `ranks`: by block; the first of the order has
+// the highest. O(n log n).
 void SortByScore(const std::vector<double>& scores, std::vector<int32_t>* order, std::vector<int32_t>* ranks);
 
-// The same after the scores of the blocks in `changed` (each once; sorted by this) were changed: the others keep their
-// order. O(n), without sorting all again.
+// Sorts again after the scores of the blocks in `changed` have changed (each listed once; this function sorts the
+// list). The other blocks keep their order. O(n), because only `changed` is sorted.
 void SortAgain(const std::vector<double>& scores, std::vector<int32_t>* changed, std::vector<int32_t>* order,
                std::vector<int32_t>* ranks);
 

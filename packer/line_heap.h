@@ -1,4 +1,4 @@
-// The offset lines of a skyline by height: a heap that knows the lowest one, of several the leftmost.
+// The offset lines of a skyline by height: a heap whose top is the lowest line, of several the leftmost.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace hotpack {
 
-// Four children a node: half the levels of a binary heap, and the children share a cache line. Entries are never looked
-// for: the skyline leaves those that no longer hold and throws them away when they come up. Not thread-safe.
+// Each node has four children: half the levels of a binary heap, and the children share a cache line. There is no
+// search for entries: the skyline leaves stale ones in the heap and discards them when they reach the top. Not
+// thread-safe.
 class LineHeap {
  public:
   struct Entry {
@@ -23,7 +24,7 @@ class LineHeap {
   bool empty() const { return entries_.empty(); }
   const Entry& top() const { return entries_.front(); }  // only while not empty
 
-  // Calls visit(line) for the lines that may be the top after this one.
+  // Calls visit(line) for the lines that may become the top after this one.
   template <typename Visit>
   void VisitNext(const Visit& visit) const {
     const size_t end = entries_.size() < 5 ? entries_.size() : 5;
@@ -37,7 +38,7 @@ class LineHeap {
     for (; at > 0 && entry.Before(entries_[(at - 1) / 4]); at = (at - 1) / 4) entries_[at] = entries_[(at - 1) / 4];
     entries_[at] = entry;
   }
-  // Pop() and Push() in one. O(log n).
+  // Pop() and Push() in one step. O(log n).
   void ReplaceTop(const Entry& entry) {
     size_t at = 0;
     for (size_t child = 1; child < entries_.size(); child = 4 * at + 1) {

@@ -40,7 +40,7 @@ void LoadTree::PullAbove(int32_t leaf) {
   }
 }
 
-// The node stands for the slots [from, to). Descends only where the limit is exceeded somewhere.
+// The node represents the slots [from, to). Descends only where the limit is exceeded somewhere.
 bool LoadTree::AnyBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const {
   if (end <= from || to <= begin || nodes_[node].max <= limit) return false;
   if (begin <= from && to <= end) return true;

@@ -1,4 +1,4 @@
-// Load by slot under changes: the sum of resident sizes that are still to be placed.
+// Load by slot under changes: the sum of resident sizes still to be placed.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,28 @@
 
 namespace hotpack {
 
-// A segment tree with "add to a range" and "is any in a range above a limit", both O(log slots). Additions stay at the
-// nodes that cover the range and are summed up on the way down, so nothing is ever pushed. Not thread-safe.
+// A segment tree with two operations, both O(log slots): "add to a range" and "does any value in a range exceed a
+// limit". Additions stay at the nodes that cover the range and are summed up on the way down, so none is ever pushed
+// down. Not thread-safe.
 class LoadTree {
  public:
-  // Takes memory only at the first Reset(), which has to come before everything else.
+  // Allocates memory only at the first Reset(), which must be the first call.
   explicit LoadTree(int32_t slots);
 
-  // values: one a slot. O(slots).
+  // `values`: one per slot. O(slots).
   void Reset(const std::vector<Bytes>& values);
-  // Slots [begin, end), 0 ≤ begin < end ≤ slots.
+  // Adds `change` to the slots [begin, end), 0 ≤ begin < end ≤ slots.
   void Add(int32_t begin, int32_t end, Bytes change);
   bool AnyAbove(Bytes limit, int32_t begin, int32_t end) const { return AnyBelow(1, 0, leaves_, limit, begin, end); }
   Bytes At(int32_t slot) const;  // O(log slots)
-  // The first slot of the range whose value is above the limit, or -1.
+  // Returns the first slot of the range whose value exceeds the limit, or -1.
   int32_t FirstAbove(Bytes limit, int32_t begin, int32_t end) const {
     return FirstBelow(1, 0, leaves_, limit, begin, end);
   }
 
  private:
   struct Node {
-    Bytes max = 0;    // over the subtree, all additions at or below this node counted
+    Bytes max = 0;    // over the subtree, including all additions at or below this node
     Bytes added = 0;  // to every slot of the subtree, at this node
   };
 

@@ -39,7 +39,7 @@ class Text {
   absl::Status status_;
 };
 
-// An id in a comment: printable, on one line, and not so long that a reader of the model cuts the line.
+// Returns an id for a comment: printable, on one line, and short enough that readers of the model do not cut the line.
 std::string CommentText(const std::string& id) {
   constexpr size_t kLongest = 160;
   std::string text = absl::CHexEscape(id);
@@ -59,7 +59,7 @@ void AddComments(const ExactModel& model, absl::string_view mark, const std::vec
   for (size_t i = 0; i < ids.size() && !text->failed(); ++i) text->Add(mark, " x", i, " ", CommentText(ids[i]), "\n");
 }
 
-// I_J, as in the names of what belongs to a pair.
+// Returns I_J, as in the names that belong to a pair.
 template <typename Index>
 std::string Pair(const std::pair<Index, Index>& pair) {
   return absl::StrCat(pair.first, "_", pair.second);
@@ -151,7 +151,7 @@ class MpsWriter {
     }
   }
 
-  // The pairs of each block: those of block i are pairs_of_[first_[i]] up to pairs_of_[first_[i + 1]].
+  // Indexes the pairs of each block: those of block i are pairs_of_[first_[i]] up to pairs_of_[first_[i + 1]].
   void IndexPairs() {
     first_.assign(model_.blocks.size() + 1, 0);
     for (const auto& [i, j] : model_.pairs) {
@@ -202,7 +202,7 @@ class MpsWriter {
     }
   }
 
-  // Every column gets one: readers differ in what an integer column without bounds may be.
+  // Writes bounds for every column: readers differ in the default bounds of an integer column.
   void Bounds() {
     text_.Add(" UP BND ", height_, " ", model_.big, "\n");
     for (size_t i = 0; i < model_.blocks.size(); ++i) {

@@ -46,13 +46,14 @@ int64_t Deadline(int64_t begin_ns, int64_t limit_ns) {
   return limit_ns > kNever - begin_ns ? kNever : begin_ns + limit_ns;
 }
 
-// What is no placement is mended: blocks in the order of their offsets, each at the lowest free offset.
+// Uses the caller's initial offsets. If they are no valid placement, places the blocks in the order of their offsets,
+// each at the lowest free offset.
 void UseStart(const Instance& instance, const Timeline& timeline, const Placement* start, StopCheck* stop,
               Incumbent* incumbent) {
   if (start == nullptr || start->offsets.size() != timeline.sizes.size()) return;
   Placement given{start->offsets, 0};
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    // What would not add up is no placement: the validator says so whatever the height.
+    // Offsets that would overflow are invalid: the validator detects that whatever the height.
     const Offset offset = std::clamp<Offset>(given.offsets[block], 0, std::numeric_limits<Offset>::max() / 2);
     given.height = std::max(given.height, offset + timeline.sizes[block]);
   }

@@ -7,7 +7,7 @@
 namespace hotpack {
 namespace {
 
-// Blocks of several arcs, or arcs that go round, may meet more than once.
+// Blocks with several arcs, or with arcs that cross slot 0, may meet more than once.
 void DropRepeatedPairs(Pairs* pairs) {
   std::vector<int32_t> kept;
   std::vector<int32_t> starts{0};
@@ -23,7 +23,7 @@ void DropRepeatedPairs(Pairs* pairs) {
   pairs->starts = std::move(starts);
 }
 
-// Arcs by where they begin.
+// Arcs sorted by begin.
 class ArcsByBegin {
  public:
   explicit ArcsByBegin(const Timeline& timeline) : slots_(timeline.slots) {
@@ -36,7 +36,7 @@ class ArcsByBegin {
                      [](const OwnedArc& a, const OwnedArc& b) { return a.arc.begin < b.arc.begin; });
   }
 
-  // Calls meet(a, b) for the blocks of every two arcs that meet: of those, one begins within the other. False if
+  // Calls meet(a, b) for the blocks of every two arcs that meet: one of these begins within the other. Returns false if
   // stopped.
   template <typename Meet>
   bool ForEachPair(StopCheck* stop, Meet meet) const {

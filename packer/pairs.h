@@ -1,4 +1,4 @@
-// Which blocks meet, and which may take each other's places.
+// Which blocks meet, and which blocks may swap places.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hotpack {
 
-// By block: the others that are resident together with it at some slot, each once.
+// By block: the other blocks that are resident at a common slot, each once.
 struct Pairs {
   std::vector<int32_t> starts;  // blocks + 1 entries into `others`
   std::vector<int32_t> others;
@@ -21,11 +21,12 @@ struct Pairs {
   }
 };
 
-// O(n log n + pairs); CountPairs() says before how many. Once `stop` says so, no pairs at all.
+// Computes all pairs; CountPairs() tells their number in advance. Returns no pairs at all once `stop` fires. O(n log n
+// + pairs).
 Pairs MakePairs(const Timeline& timeline, StopCheck* stop);
 
-// By block, a number that equal blocks share: of one size, alignment and set of cliques. A pinned block is like no
-// other. O(n log n) comparisons of lists of cliques.
+// Returns, by block, a number that equal blocks share: those with the same size, alignment and set of cliques. A pinned
+// block equals no other. O(n log n) comparisons of lists of cliques.
 std::vector<int32_t> ClassesOfEqualBlocks(const Timeline& timeline, const Cliques& cliques);
 
 }  // namespace hotpack

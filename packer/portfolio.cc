@@ -21,24 +21,24 @@
 namespace hotpack {
 namespace {
 
-// Dives with these come first: on most recorded training iterations one of them, or the published order before them, is
-// at the lower bound. The best of them is what the squeaky wheel begins with.
+// The first dives use these keys. On most recorded training iterations one of them, or the published order before them,
+// reaches the lower bound. The squeaky wheel begins with the best of them.
 constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 3, 0}, {0.25, 0, 0}, {0.5, 3, 0}};
 
-// First-fit wins seldom (on some random instances, never on recorded iterations) and takes as long as several dives.
+// First-fit seldom wins (on some random instances, never on recorded iterations) and takes as long as several dives.
 constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
 constexpr size_t kFirstFitAfter = 48;  // dives of the squeaky wheel
 constexpr size_t kFirstFitEvery = 64;
 
-// Dives without success until the squeaky wheel begins anew, more each time.
+// Dives without success until the squeaky wheel restarts; the number grows.
 constexpr size_t kQuickPatience = 128;
 constexpr size_t kLongPatience = 1024;
 
-// The first turn of the wheel and of the exact search, in memory words touched a block. Each is twice as long as the
-// last, so about half of the time at most goes to the one that comes to nothing.
+// The first turn of the wheel and of the exact search, in memory words touched per block. Each turn is twice as long as
+// the last, so at most about half of the time is spent on the unsuccessful one.
 constexpr int64_t kFirstTurn = 2'048;
 
-// What the threads share.
+// State shared by the threads.
 struct Shared {
   Shared(const Timeline& the_timeline, const PackOptions& the_options, int64_t the_deadline_ns, SharedBest* the_best)
       : timeline(the_timeline),
@@ -83,7 +83,7 @@ class Heuristics {
     }
   }
 
-  // The squeaky wheel goes on until `work` is spent.
+  // Runs the squeaky wheel until `work` is spent.
   void RunWheel(int64_t work) {
     const int64_t end = stop_.total_work() + work;
     while (stop_.total_work() < end && !Finished()) {
@@ -116,7 +116,7 @@ class Heuristics {
     ++episodes_;
   }
 
-  // What was best so far; each fourth time something random.
+  // Returns the best scores so far; every fourth time, random ones.
   const std::vector<double>& StartScores() {
     if (episodes_ % 4 != 3 && !best_scores_.empty()) return best_scores_;
     const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(),
@@ -125,7 +125,7 @@ class Heuristics {
     return scores_;
   }
 
-  // With a fixed key, then with noisy ones.
+  // Runs first-fit with a fixed key, later with noisy ones.
   void RunFirstFit() {
     const size_t next = shared_.next_first_fit_key.fetch_add(1);
     Key key = kFirstFitKeys[next % std::size(kFirstFitKeys)];
@@ -145,7 +145,7 @@ class Heuristics {
   size_t wheel_dives_ = 0;
   size_t episodes_ = 0;
   size_t failures_ = 0;  // dives of the wheel since its last success
-  size_t patience_ = 0;  // that many end an episode
+  size_t patience_ = 0;  // this many end an episode
   Placement placement_;
   std::vector<double> scores_;
   std::vector<double> best_scores_;  // of the last success, or of the first fixed key
@@ -153,7 +153,7 @@ class Heuristics {
   std::vector<int32_t> ranks_;
 };
 
-// What one thread does.
+// The work of one thread.
 void RunThread(Shared* shared, int index) {
   StopCheck stop(shared->deadline_ns, shared->options.cancel, shared->options.clock);
   SharedBest& best = shared->best;
@@ -174,7 +174,7 @@ void RunThread(Shared* shared, int index) {
     if (heuristics && turn < shared->least_exact_turn) continue;
     if (!exact) exact.emplace(shared->timeline, shared->options.seed, index, &best, &stop);
     exact->Run(turn, &stop);
-    // Where only the exact search finds anything, the wheel's turns become shorter, down to an eighth.
+    // If only the exact search makes progress, the wheel's turns become shorter, down to an eighth.
     if (after_wheel < at_first) {
       wheel_halvings = 0;
     } else if (best.height() < after_wheel) {
@@ -183,7 +183,7 @@ void RunThread(Shared* shared, int index) {
   }
 }
 
-// Helper threads that cannot be started, or run out of memory, are done without.
+// Continues without helper threads that cannot be started or run out of memory.
 void RunHelper(Shared* shared, int index) {
   try {
     RunThread(shared, index);
@@ -191,7 +191,7 @@ void RunHelper(Shared* shared, int index) {
   }
 }
 
-// Joins on every way out, an exception in the calling thread included.
+// Joins the threads on every exit, including an exception in the calling thread.
 class Helpers {
  public:
   Helpers(Shared* shared, int threads) {

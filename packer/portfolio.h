@@ -1,4 +1,4 @@
-// Many quick solvers, the best placement of all: what Algorithm::kAuto runs.
+// Runs many fast solvers and keeps the best placement: the implementation of Algorithm::kAuto.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace hotpack {
 
-// Improves on `best` until it is done, the deadline (a value of NanosecondsOn(options.clock)) has passed, or
-// options.cancel is set. With kAuto: dives with a few fixed keys; then the squeaky wheel (packer/squeaky.h), now and
-// then first-fit, and the exact search (packer/exact_solver.h, unless the instance is too large for it) in turns, which
-// grow longer. With kExact the exact search alone. Deterministic for a seed with one thread and no time-out.
-// Thread-safe.
+// Improves `best` until it is done, the deadline (a value of NanosecondsOn(options.clock)) has passed, or
+// options.cancel is set. Deterministic for a seed with one thread and no time-out. Thread-safe.
+// - kAuto: first dives with a few fixed keys. Then the squeaky wheel (packer/squeaky.h), with an occasional first-fit,
+//   and the exact search (packer/exact_solver.h, unless the instance is too large) take turns, which grow longer.
+// - kExact: only the exact search.
 void RunPortfolio(const Timeline& timeline, const PackOptions& options, int64_t deadline_ns, SharedBest* best);
 
 }  // namespace hotpack

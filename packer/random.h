@@ -1,4 +1,4 @@
-// Random numbers that are the same everywhere for a seed (the standard library's distributions are not).
+// Random numbers that are the same on every platform for a seed (the standard library's distributions are not).
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace hotpack {
 namespace {
 
 constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
-// How many walls on one side, each higher than the last, foresight looks at.
+// Number of walls on one side, each higher than the last, that foresight considers.
 constexpr int kWallsForeseen = 8;
 constexpr Offset kWallHeight = std::numeric_limits<Offset>::max();
 
@@ -48,8 +48,8 @@ void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
   }
 }
 
-// Links a line in between the one it names as the previous one, which has its length already, and the one that begins
-// where it ends (which may be the line itself, where it is the only one).
+// Links a line between two others. One is its `previous`, whose length is set already. The other begins where the line
+// ends; it may be the line itself, if that is the only one.
 void Skyline::LinkLine(int32_t begin, const Line& line) {
   lines_[begin] = line;
   lines_[NextLine(begin)].previous = begin;
@@ -70,7 +70,7 @@ void Skyline::Push(int32_t line) {
   if (lines_[line].height != kWallHeight) heap_.Push({lines_[line].height, line});
 }
 
-// The entry of `old_line` holds no more; one for `line` is needed. Mostly the former is that of the chosen line, on
+// Invalidates the entry of `old_line` and adds one for `line`. Usually the former is that of the chosen line, at the
 // top.
 void Skyline::ReplaceEntry(int32_t old_line, int32_t line) {
   if (!heap_.empty() && heap_.top().line == old_line) {
@@ -80,7 +80,7 @@ void Skyline::ReplaceEntry(int32_t old_line, int32_t line) {
   }
 }
 
-// The lowest line, of several the leftmost. There is one as long as a block is unplaced.
+// Returns the lowest line, of several the leftmost. One exists as long as a block is unplaced.
 int32_t Skyline::LowestLine() {
   for (;; heap_.Pop()) {
     const LineHeap::Entry& top = heap_.top();
@@ -88,7 +88,7 @@ int32_t Skyline::LowestLine() {
   }
 }
 
-// The line that covers the slot: the one that begins there or nearest to the left, across slot 0 if need be.
+// Returns the line that covers the slot: the one that begins there or nearest to the left, if necessary across slot 0.
 int32_t Skyline::LineAt(int32_t slot) const {
   int32_t word = slot / 64;
   uint64_t bits = line_bits_[word] & (~uint64_t{0} >> (63 - slot % 64));
@@ -110,7 +110,8 @@ bool Skyline::ArcsAtHeight(int32_t block, Offset height) const {
   return true;
 }
 
-// No unplaced pinned block that meets the block begins below `end`. (All of them begin above the lowest line.)
+// Returns whether no unplaced pinned block that meets the block begins below `end`. (All of them begin above the lowest
+// line.)
 bool Skyline::ClearOfPins(int32_t block, Offset end) const {
   for (size_t i = next_pin_; i < pinned_.size() && timeline_.pins[pinned_[i]] < end; ++i) {
     for (const Arc& pin_arc : timeline_.arcs_of(pinned_[i])) {
@@ -128,9 +129,9 @@ bool Skyline::Accepts(int32_t block, Offset line_height) const {
   return ClearOfPins(block, RoundUp(line_height, timeline_.alignments[block]) + timeline_.sizes[block]);
 }
 
-// False when some slot of the valley could not be brought up to the brim: what has to be placed in it below the brim,
-// as there is no room for it above, is more than the waiting blocks that lie within the valley. Of the slots for which
-// that is a question only the first is looked at, mostly there is none.
+// Returns false if some slot of the valley cannot be raised to the brim. There is no space for all its unplaced size
+// above the brim. The rest must be placed below, and must not exceed the waiting blocks that lie within the valley.
+// Checks only the first slot with such a rest; usually there is none.
 bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   const int32_t slots = timeline_.slots;
   const Bytes room = highest_ - brim;
@@ -139,7 +140,7 @@ bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   if (slot < 0 && valley.end > slots) slot = unplaced_.FirstAbove(room, 0, valley.end - slots);
   if (slot < 0) return true;
   Bytes missing = unplaced_.At(slot) - room;
-  // Takes what it is offered into account, and accepts the block that is enough.
+  // Subtracts each offered block, and accepts the one that suffices.
   const auto accept = [&](int32_t block) {
     foresight_work_ += 16;
     const Arc& arc = timeline_.arcs[timeline_.arc_starts[block]];
@@ -150,8 +151,8 @@ bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   return candidates_.FindBest(valley.begin, valley.end, accept) != CandidateTree::kNone;
 }
 
-// The valleys left of a wall that is to rise at slot `begin` (which may be past the ring's end) of the line up to
-// `top`.
+// Returns whether the valleys left of a new wall have hope. The wall rises at slot `begin` (which may exceed the ring's
+// end) of the line up to `top`.
 bool Skyline::HopeOnTheLeft(int32_t begin, int32_t line, Offset top) const {
   int32_t left = line;
   int32_t wall = lines_[line].previous;
@@ -191,7 +192,7 @@ bool Skyline::HopeOnTheRight(int32_t end, int32_t line, Offset top) const {
   return true;
 }
 
-// Neither side of the block, put on the line, walls in slots without hope.
+// Returns whether the block, placed on the line, encloses no slots without hope on either side.
 bool Skyline::LeavesHope(int32_t block, int32_t line) const {
   const Arc& arc = timeline_.arcs[timeline_.arc_starts[block]];
   const int32_t begin = arc.begin >= line ? arc.begin : arc.begin + timeline_.slots;
@@ -213,16 +214,16 @@ int32_t Skyline::FindBlock(int32_t line) const {
   return candidates_.FindBest(line, line + lines_[line].length, accept);
 }
 
-// The line takes over the slots of the one to its right.
+// The line takes over the slots of the line to its right.
 void Skyline::AbsorbNext(int32_t line) {
   const int32_t gone = NextLine(line);
   lines_[line].length += lines_[gone].length;
-  lines_[NextLine(line)].previous = line;  // the line itself where there were only two
+  lines_[NextLine(line)].previous = line;  // the line itself if there were only two
   EraseLine(gone);
 }
 
-// Joins the line with the neighbours that have its height. True if it is now part of the previous one, which has a heap
-// entry for this height already.
+// Joins the line with neighbours of the same height. Returns true if it is now part of the previous one, which already
+// has a heap entry for this height.
 bool Skyline::MergeWithEqualNeighbours(int32_t line) {
   const int32_t next = NextLine(line);
   if (next != line && lines_[next].height == lines_[line].height) AbsorbNext(line);
@@ -267,7 +268,7 @@ void Skyline::RaiseArc(Arc arc, int32_t at, Offset to) {
     lines_[at].length = length;
     lines_[at].height = to;
     if (rest > 0) {
-      // The rest mostly is the lowest line now; so it takes the place on top, and the higher one goes in below.
+      // The rest usually is the lowest line now: it takes the place at the top, and the higher one is pushed.
       LinkLine(rest_begin, {line.height, rest, at});
       ReplaceEntry(at, rest_begin);
       Push(at);
@@ -278,7 +279,7 @@ void Skyline::RaiseArc(Arc arc, int32_t at, Offset to) {
   MergeWithEqualNeighbours(arc.begin);
 }
 
-// `line`: the one in which a block's only arc lies, or -1.
+// `line`: the line in which a block's only arc lies, or -1.
 bool Skyline::Place(int32_t block, Offset offset, Bytes highest, int32_t line) {
   const Offset top = offset + timeline_.sizes[block];
   if (top > highest) return false;
@@ -300,7 +301,7 @@ void Skyline::TakeFromUnplacedLoad(int32_t block) {
   }
 }
 
-// True when what is still to be placed in some slot of the line would not fit between `height` and `highest`.
+// Returns whether the unplaced size of some slot of the line does not fit between `height` and `highest`.
 bool Skyline::IsHopeless(int32_t line, Offset height, Bytes highest) const {
   if (!track_unplaced_) return false;
   const int32_t end = line + lines_[line].length;
@@ -308,14 +309,14 @@ bool Skyline::IsHopeless(int32_t line, Offset height, Bytes highest) const {
          (end > timeline_.slots && unplaced_.AnyAbove(highest - height, 0, end - timeline_.slots));
 }
 
-// The slot that IsHopeless() speaks of.
+// Returns the slot for which IsHopeless() is true.
 int32_t Skyline::FirstHopelessSlot(int32_t line, Offset height, Bytes highest) const {
   const int32_t end = line + lines_[line].length;
   const int32_t slot = unplaced_.FirstAbove(highest - height, line, std::min(end, timeline_.slots));
   return slot >= 0 ? slot : unplaced_.FirstAbove(highest - height, 0, end - timeline_.slots);
 }
 
-// The lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
+// Returns the lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
 Offset Skyline::LiftTarget(int32_t line) const {
   Offset target = std::min(lines_[lines_[line].previous].height, lines_[NextLine(line)].height);
   if (IsWholeRing(line)) target = kWallHeight;
@@ -328,8 +329,8 @@ Offset Skyline::LiftTarget(int32_t line) const {
   return target;
 }
 
-// Lines stay at or below the unplaced pinned blocks in their slots, so when the lowest line has come up to the lowest
-// pinned block, that block's slots all have this very height.
+// Lines stay at or below the unplaced pinned blocks in their slots. So when the lowest line has reached the lowest
+// pinned block, all slots of that block have exactly this height.
 bool Skyline::PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block) {
   *block = -1;
   if (next_pin_ == pinned_.size() || timeline_.pins[pinned_[next_pin_]] != lowest) return true;
@@ -348,7 +349,8 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
   for (int32_t placed = 0; placed < blocks;) {
     if ((*stop)(64 + std::exchange(foresight_work_, 0))) return false;
     const int32_t line = LowestLine();
-    // Lines follow one another all over the ring. Of large instances they are not in the cache: fetch them meanwhile.
+    // Lines follow one another all over the ring. In large instances they are not in the cache: prefetch them
+    // meanwhile.
     heap_.VisitNext([&](int32_t next) { __builtin_prefetch(&lines_[next]); });
     SkylineStep step{line, line + lines_[line].length, lines_[line].height, -1, 0};
     if (!PlaceNextPinIfReached(step.height, highest, &step.block)) return false;

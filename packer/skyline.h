@@ -19,35 +19,35 @@ struct SkylineStep {
   int32_t line_begin;  // the chosen line: slots [line_begin, line_end), line_end may exceed the ring's length
   int32_t line_end;
   Offset height;  // of the line before the step
-  int32_t block;  // placed on it; -1: the line was lifted
+  int32_t block;  // placed block; -1: the line was lifted
   Offset to;      // top of the block, or the height that the line was lifted to
 };
 
-// A dive repeats until all blocks are placed (Sekiyama 2018, §3.2): choose the lowest offset line, of several the
-// leftmost; place on it the block of highest rank among those that fit; if none fits, lift the line to its lowest
-// neighbour and merge (with both if they are equal).
+// A dive repeats these steps until all blocks are placed (Sekiyama 2018, §3.2):
+// 1. Choose the lowest offset line, of several the leftmost.
+// 2. Place on it the block of highest rank among those that fit.
+// 3. If none fits, lift the line to its lowest neighbour and merge (with both if they are equal).
 //
 //    height ▲   ┌──────┐              a line is a maximal run of slots of equal height
 //           │   │      │▁▁▁▁▁▁▁▁▁▁    ▁ two lines: the right one is chosen
 //           │▁▁▁│      │          │
 //           └───┴──────┴──────────┴──► slots, a ring or walled (packer/timeline.h)
 //
-// Beyond the paper; none of it does anything when the instance has no such blocks:
-//  - Alignment: a block goes to the line's height rounded up; what lies below it is lost.
-//  - Several arcs: a block fits a line if one arc lies within it and the others lie within lines of the same height.
-//  - Pinned blocks: a block fits only if it stays clear of the pinned blocks above the line; a lift stops at the first
-//    pinned block above the line; a pinned block is placed as soon as the lowest line has come up to its offset.
+// Extensions of the paper, without effect on instances without such blocks:
+// - Alignment: a block goes to the line's height rounded up. The space below it is lost.
+// - Several arcs: a block fits a line if one arc lies within it and the others lie within lines of the same height.
+// - Pinned blocks: a block fits only if it does not collide with the pinned blocks above the line. A lift stops at the
+//   first pinned block above the line. A pinned block is placed as soon as the lowest line has reached its offset.
 //
-// With Foresight::kValleys a block is passed over where its sides would wall in slots that can then no longer be
-// filled:
+// Foresight::kValleys skips a block if its sides would enclose slots that could then no longer be filled:
 //
-//    highest ─────────────────────────        the block would be a wall of height `top` left and right of it. What comes
-//    top    ▲  ┌─────┐                        to lie between that and the next wall must be brought up to the lower of
-//           │  │block│    ┌──────             the two by blocks that fit in between (and then to the next higher one,
-//           │▁▁│     │▁▁▁▁│                   over wider slots). A slot there has hope if what may be wasted at it and
-//           └─────────valley──────► slots     the waiting blocks that cover it in between come up to that.
+//    highest ─────────────────────────     the block would be a wall of height `top` left and right of it. Blocks that
+//    top    ▲  ┌─────┐                     fit between it and the next wall must raise the slots there to the lower
+//           │  │block│    ┌──────          of the two walls (then to the next higher one, over wider slots). A slot
+//           │▁▁│     │▁▁▁▁│                has hope if its permitted waste and the waiting blocks that cover it
+//           └─────────valley──────► slots  within these walls add up to that height.
 //
-// Each of at most n placements and n + lines lifts takes about O(log n). Not thread-safe; reusable for further dives
+// Each of at most n placements and n + lines lifts takes about O(log n). Not thread-safe. Reusable for further dives
 // without allocation.
 class Skyline {
  public:
@@ -55,21 +55,22 @@ class Skyline {
 
   explicit Skyline(const Timeline& timeline);
 
-  // ranks: by block, different numbers ≥ 0, the highest preferred. offsets: by block, overwritten. Gives up and returns
-  // false when `stop` says so, or as soon as it is clear that the height would exceed `highest`: at each lift, no slot
-  // of the line may come to be higher than `highest` less what is still to be placed in it. `steps`, unless null, is
-  // appended to. Foresight counts only below a `highest` and where every block has one arc and none is pinned.
+  // Makes a dive. `ranks`: by block, different numbers ≥ 0, the highest preferred. `offsets`: by block, overwritten.
+  // Returns false if `stop` fires, or as soon as the height is certain to exceed `highest`. That is checked at each
+  // lift: no slot of the line may become higher than `highest` less the size still to be placed there. `steps`, unless
+  // null, is appended to. Foresight requires a `highest`, one arc per block, and no pinned blocks; otherwise it has no
+  // effect.
   bool Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets, Bytes* height,
             std::vector<SkylineStep>* steps = nullptr, Foresight foresight = Foresight::kNone);
 
-  // Of a dive that gave up: the first slot at which what is unplaced would no longer fit below `highest`, or -1 where
-  // another reason ended it (a block's alignment, a pinned block, `stop`).
+  // After a dive that gave up: the first slot at which the unplaced blocks would no longer fit below `highest`. Returns
+  // -1 if another reason ended the dive (a block's alignment, a pinned block, `stop`).
   int32_t stuck_slot() const { return stuck_slot_; }
-  // True when the last dive did not come to place the block. Pinned blocks count as placed.
+  // Returns whether the last dive left the block unplaced. Pinned blocks count as placed.
   bool IsWaiting(int32_t block) const { return candidates_.Holds(block); }
 
  private:
-  // A line is named by its first slot.
+  // A line is identified by its first slot.
   struct Line {
     Offset height = 0;
     int32_t length = 0;  // 0: no line begins here
@@ -111,11 +112,11 @@ class Skyline {
 
   const Timeline& timeline_;
   CandidateTree candidates_;
-  LoadTree unplaced_;  // load of the unplaced blocks; kept only while track_unplaced_
+  LoadTree unplaced_;  // load of the unplaced blocks; valid only while track_unplaced_
   Bytes highest_ = 0;
-  mutable int64_t foresight_work_ = 0;  // memory words touched, about, since the last step
+  mutable int64_t foresight_work_ = 0;  // memory words touched, approximately, since the last step
   bool foresees_ = false;
-  bool all_plain_ = false;  // no block has pins or several arcs: all accept any line they lie within
+  bool all_plain_ = false;  // no block has pins or several arcs: each accepts any line that it lies within
   bool track_unplaced_ = false;
   std::vector<Line> lines_;                 // by first slot
   std::vector<uint64_t> line_bits_;         // bit s: a line begins at slot s

@@ -34,12 +34,12 @@ struct Word {
   size_t column = 1;  // of its first byte, from 1
 };
 
-// The lines of a file and the place that an error is at.
+// The lines of a file, and the position of an error.
 class Lines {
  public:
   Lines(absl::string_view text, absl::string_view name) : rest_(text), name_(name) {}
 
-  // False at the end of the text.
+  // Returns false at the end of the text.
   bool Next() {
     if (rest_.empty()) return false;
     const size_t end = rest_.find('\n');
@@ -63,7 +63,7 @@ class Lines {
     return words;
   }
 
-  // `text`: a part of the line.
+  // `text` must be a part of the line.
   Word WordOf(absl::string_view text) const { return {text, static_cast<size_t>(text.data() - line_.data()) + 1}; }
 
   absl::Status Error(size_t column, absl::string_view reason) const {
@@ -71,7 +71,7 @@ class Lines {
         absl::StrCat(name_, ":", std::max<size_t>(number_, 1), ":", column, ": ", reason));
   }
 
-  // For what is missing at the end.
+  // An error about something missing at the end.
   absl::Status ErrorAtEnd(absl::string_view reason) const { return Error(line_.size() + 1, reason); }
 
  private:
@@ -106,8 +106,8 @@ class Variables {
     return absl::OkStatus();
   }
 
-  // Whether the model (packer/model_writer.h) has such a name: u_UNIT_W, xI, kI or zI_J. Add checks the first two
-  // further.
+  // Returns whether the model (packer/model_writer.h) has such a name: u_UNIT_W, xI, kI or zI_J. Add checks the first
+  // two further.
   bool IsKnown(const Word& name) const {
     if (absl::StartsWith(name.text, "u_")) return true;
     const absl::string_view rest = name.text.substr(1);
@@ -119,7 +119,7 @@ class Variables {
            IsBlock(rest.substr(middle + 1));
   }
 
-  // Moves all into `solution`. `zero_if_missing`: the format leaves out variables that are zero.
+  // Moves all variables into `solution`. `zero_if_missing`: the format omits variables that are zero.
   absl::Status Finish(bool zero_if_missing, SolverSolution* solution) {
     if (!height_) return lines_.ErrorAtEnd("there is no height: a variable named like u_512_2048 is missing");
     for (size_t block = 0; block < x_.size() && !zero_if_missing; ++block) {
@@ -133,7 +133,7 @@ class Variables {
   }
 
  private:
-  // Decimal digits only, from 0.
+  // Parses a nonnegative decimal integer.
   static bool ParseInteger(absl::string_view text, int64_t* number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
     return error == std::errc() && end == text.data() + text.size() && absl::ascii_isdigit(text[0]);
@@ -176,7 +176,7 @@ absl::StatusOr<SolverSolution> ParseCbc(Lines lines, size_t blocks) {
   while (lines.Next()) {
     std::vector<Word> words = lines.Words();
     if (words.empty()) continue;
-    if (words.front().text == "**") words.erase(words.begin());  // a value out of its bounds
+    if (words.front().text == "**") words.erase(words.begin());  // a value outside its bounds
     if (words.size() != 4) {
       return lines.Error(1, absl::StrCat("expected index, name, value and reduced cost, found ", Quoted(lines.line())));
     }
@@ -230,7 +230,7 @@ absl::StatusOr<SolverSolution> ParseHighs(Lines lines, size_t blocks) {
   return lines.ErrorAtEnd(primal ? "the columns are missing" : "the primal solution values are missing");
 }
 
-// The table's columns are as wide as its head says; an empty cell leaves no word, so words cannot be counted.
+// The table's columns are as wide as its head says. An empty cell leaves no word, so words cannot be counted.
 absl::StatusOr<SolverSolution> ParseHighsPretty(Lines lines, size_t blocks) {
   SolverSolution solution;
   lines.Next();
@@ -313,7 +313,7 @@ absl::StatusOr<Placement> ParsePlacementCsv(absl::string_view text, absl::string
                                             const std::vector<std::string>& ids) {
   absl::StatusOr<NamedInstance> read = ParseCsv(text, name);
   if (!read.ok()) return read.status();
-  // Blocks follow the head without empty lines between, so block k is in line k + 2.
+  // Blocks follow the head without empty lines between them, so block k is in line k + 2.
   const auto error = [&](size_t row, const std::string& reason) {
     return absl::InvalidArgumentError(absl::StrCat(name, ":", row + 2, ":1: ", reason));
   };

@@ -32,8 +32,8 @@ struct Part {
   bool done = false;
 };
 
-// The solve of an instance that falls apart. Parts take turns until all are done or time is up; each gets an equal
-// share of what time is left.
+// Solves an instance that consists of several parts. Parts take turns until all are done or time is up. Each gets an
+// equal share of the remaining time.
 class PartsSolver {
  public:
   PartsSolver(const Instance& instance, const Timeline& timeline, const PackOptions& options, Split split, Goal goal,
@@ -50,7 +50,7 @@ class PartsSolver {
     }
   }
 
-  // Offers what it finds. Raises best's lower bound where a part proves more.
+  // Offers what it finds. Raises best's lower bound if a part proves more.
   void Run(SharedBest* best) {
     StopCheck stop(deadline_ns_, options_.cancel, options_.clock);
     for (const Part& part : parts_) best->RaiseLower(split_.floor_height + part.solution.lower);
@@ -68,7 +68,7 @@ class PartsSolver {
   }
 
  private:
-  // What the parts may reach without being the highest: what is asked of the whole, less the floor.
+  // Returns the height that parts may reach without being the highest: the goal of the whole, less the floor.
   Bytes Enough(const SharedBest& best) const { return best.target() - split_.floor_height; }
 
   size_t CountUnfinished(SharedBest* best) {

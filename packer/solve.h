@@ -1,4 +1,4 @@
-// A whole solve: decomposition, then heuristics and exact search on what is left.
+// A whole solve: decomposition, then heuristics and exact search on the parts.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct Solution {
   Bytes lower = 0;  // no placement is lower
 };
 
-// options: its algorithm is kAuto or kExact; capacity, start and time limit are not looked at. start: a valid
-// placement. lower: no placement is lower. Ends when `goal` is reached or proved out of reach, at the deadline (a value
-// of NanosecondsOn(options.clock)), or when options.cancel is set. Thread-safe.
+// Improves `start`, a valid placement. `options`: the algorithm must be kAuto or kExact; capacity, start and time limit
+// are ignored. `lower`: no placement is lower. Ends when `goal` is reached or proved impossible, at the deadline (a
+// value of NanosecondsOn(options.clock)), or when options.cancel is set. Thread-safe.
 Solution Solve(const Instance& instance, const Timeline& timeline, const PackOptions& options, Incumbent start,
                Bytes lower, Goal goal, int64_t deadline_ns);
 
-// Every block above all others, the pinned ones below: valid, and there in O(n).
+// Returns a valid placement: pinned blocks at their pins, all others stacked above them. O(n).
 Placement Stacked(const Timeline& timeline);
 
 }  // namespace hotpack

@@ -8,17 +8,18 @@ namespace hotpack {
 namespace {
 
 // Scores are natural logarithms of sizes and lifetimes (packer/keys.h): a step of 0.1 lets a block overtake others that
-// are up to a tenth larger. Tuned on recorded iterations, random and generated instances of 1,000 to 100,000 blocks.
+// are up to a tenth larger. Tuned on recorded iterations, and on random and generated instances of 1,000 to 100,000
+// blocks.
 constexpr float kFirstStep = 0.1F;
 constexpr float kSmallGrowth = 1.15F;
-constexpr float kLargestOfSmall = 0.3F;  // what recorded iterations need
+constexpr float kLargestOfSmall = 0.3F;  // required by recorded iterations
 constexpr float kLargeGrowth = 1.1F;
-constexpr float kLargestOfLarge = 1.0F;  // random instances fare better with larger ones
+constexpr float kLargestOfLarge = 1.0F;  // random instances do better with larger steps
 constexpr double kFirstAim = 0.5;
-// A dive over so many blocks takes long, and there will be few of them: better many small successes.
+// A dive over so many blocks takes long, and there will be few dives: prefer many small successes.
 constexpr int32_t kManyBlocks = 50'000;
 constexpr double kFirstAimForMany = 0.95;
-constexpr double kAimDecay = 0.97;  // of the distance from the best height, by failure
+constexpr double kAimDecay = 0.97;  // of the distance from the best height, per failure
 
 }  // namespace
 
@@ -56,7 +57,7 @@ bool SqueakyWheel::Dive(Bytes lower_bound, Bytes height, StopCheck* stop, Placem
   return false;
 }
 
-// Where nothing is to blame (alignments and pinned blocks stand in the way), some random blocks are.
+// If no slot is to blame (alignments or pinned blocks are in the way), blames some random blocks.
 void SqueakyWheel::CollectBlamed() {
   blamed_.clear();
   if (const int32_t slot = skyline_.stuck_slot(); slot >= 0) {

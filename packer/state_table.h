@@ -1,4 +1,4 @@
-// States of the exact search that came to nothing.
+// Failed states of the exact search.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace hotpack {
 
-// A state is the set of unplaced blocks with their heads, and the capacity. It is told apart by a 128-bit hash: the sum
-// of one share a block, so that a change costs O(1). That any two of 10^10 states are taken for each other has a
-// probability of 10^-19. Remembers up to kStates of them, each in the one place its hash says; a later one takes that
-// of an earlier. Not thread-safe.
+// A state is the capacity and the set of unplaced blocks with their heads. It is identified by a 128-bit hash: the sum
+// of one share per block, so that a change costs O(1). The probability that any two of 10^10 states collide is 10^-19.
+// Stores up to kStates of them, each at the one position given by its hash; a later state overwrites an earlier one.
+// Not thread-safe.
 class StateTable {
  public:
   struct State {
@@ -27,7 +27,7 @@ class StateTable {
     for (int32_t block = 0; block < blocks; ++block) multipliers_.push_back({random.Next() | 1, random.Next() | 1});
   }
 
-  // The state without blocks.
+  // Starts with the state without blocks.
   void Begin(Bytes capacity) {
     const auto bits = static_cast<uint64_t>(capacity);
     present_ = {bits, bits * 0x9e3779b97f4a7c15};
@@ -54,7 +54,7 @@ class StateTable {
  private:
   static constexpr size_t kStates = size_t{1} << 17;
 
-  // Products of 64 bits each, folded, so that every bit of the head counts everywhere.
+  // Folded products of 64-bit numbers, so that every bit of the head affects the whole hash.
   State ShareOf(int32_t block, Offset offset) const {
     const auto fold = [](uint64_t a, uint64_t b) {
       const auto product = static_cast<unsigned __int128>(a) * b;

@@ -20,7 +20,7 @@ void ForEachEndpoint(const Instance& instance, const Visit& visit) {
   }
 }
 
-// Of every endpoint, block by block, its place among the different clock values; these, ascending, go to `clocks`.
+// For each endpoint, block by block, its rank among the distinct clock values, which go to `clocks`, ascending.
 class SlotNumbers {
  public:
   SlotNumbers(const Instance& instance, std::vector<Clock>* clocks) {
@@ -34,8 +34,8 @@ class SlotNumbers {
     });
     numbers_.reserve(count);
     if (count == 0) return;
-    // As a rule every clock tick is some endpoint, or few are not: then a bit for each tick is no more memory than the
-    // endpoints themselves, and spares sorting them.
+    // Usually every clock tick, or nearly every one, is an endpoint. Then a bit for each tick needs no more memory than
+    // the endpoints themselves, and saves sorting them.
     if (static_cast<uint64_t>(most - least) < 64 * static_cast<uint64_t>(count)) {
       Mark(instance, least, most, clocks);
     } else {
@@ -90,7 +90,7 @@ class SlotNumbers {
   std::vector<int32_t> numbers_;
 };
 
-// Appends the block's arcs; touching intervals become one, and so do the two at the ends of time. `number` goes through
+// Appends the block's arcs. Adjacent intervals become one arc, as do the two at the ends of time. `number` points to
 // the slot numbers of the block's endpoints.
 void AppendArcs(const Block& block, const int32_t* number, int32_t slots, std::vector<Arc>* arcs) {
   const size_t first = arcs->size();

@@ -1,20 +1,44 @@
-// Core types of hotpack: the words every other file uses.
+// Core types of hotpack, and the glossary: the words that every other file uses.
 //
+// Requests and plans
 //   request             one call that asks for device memory; its ordinal in the iteration is λ (lambda)
 //   clock               a counter that moves by one at each allocation and each release (Sekiyama 2018, §4.1: y)
 //   block               one request's memory: size, alignment, residency, stream
 //   residency           the half-open clock intervals [begin, end) in which a block must be at its offset.
-//                       One interval as a rule; two for a carried block, or one that is swapped out in between
+//                       Usually one interval; two for a carried block, or for one that is swapped out in between
 //   hot iteration       the part of the run whose request sequence repeats; its length is the period
+//   phase               the script's entry with which an iteration of the job begins
+//   shape               the request sequence of one kind of iteration, if a job has several kinds (profiler/shapes.h)
 //   carried block       released in a later iteration than the one that asked for it
 //   retained block      not released within K periods (weights, optimizer state); not packed
-//   instance/placement  what the packer is given / what it returns: one offset a block
+//   instance/placement  the packer's input / its result: one offset per block
 //   load, lower bound   sum of resident sizes at a clock value; its maximum. No placement is lower
 //   height              top of the highest block of a placement
+//
+// Scripts
 //   script              the requests of one hot iteration in order, with size, offset and spatial predecessors
+//   variant             one of the scripts that a job is known to follow; the job follows one at a time
 //   spatial predecessor a block that used some of the same addresses before: released (and its work done) first
 //   on / off script     the next request is the one expected / is not
 //   planned / dynamic   a block placed by the script / by best fit
+//   displaced           a request that the script has a place for, served elsewhere because that place is still in use
+//   ghost               a turn of an entry that was not taken: its request was missing or displaced. It ends by itself
+//                       when its spatial predecessors have ended
+//   foreign             a block that lies where the followed script has places, but is not served by that script
+//   parked              no script is followed; the last one waits, without memory, for its iteration
+//   steady              a script is followed, all its pages are mapped, and no better plan is due
+//
+// Memory
+//   chunk               an aligned run of addresses that is mapped as a whole (DeviceMemory::ChunkBytes)
+//   page                the physical memory of one chunk, mapped or in the arena's pool
+//   zone                a range of the arena's addresses: the planned zone belongs to the followed script,
+//                       the dynamic zone to best fit
+//   fragment            free memory outside the planned zone that is held anyway, because retained blocks lie in the
+//                       same chunks. A script may place blocks there
+//   idle range          a part of the planned zone that no live block uses, and no entry during an expected life.
+//                       A displaced block may lie there
+//   reserved range      a part of the zone that blocks of other scripts use during the whole cycle. A new plan keeps
+//                       it free
 //
 //   offset ▲   ┌───────────┐
 //          │   │  block 2  │        block 1 has two residency intervals: it is carried
@@ -42,7 +66,7 @@ struct Residency {
 
 inline constexpr Offset kNotPinned = -1;
 
-// The lowest multiple of `alignment` that is at least `offset`. offset ≥ 0, alignment ≥ 1.
+// Returns the lowest multiple of `alignment` that is at least `offset`. offset ≥ 0, alignment ≥ 1.
 constexpr Offset RoundUp(Offset offset, Bytes alignment) {
   const Offset rest = offset % alignment;
   return rest == 0 ? offset : offset + (alignment - rest);
@@ -55,12 +79,12 @@ struct Block {
   absl::InlinedVector<Residency, 1> residency;  // at least one; ascending, disjoint
 };
 
-// What the packer is given. A block is named by its index.
+// The packer's input. A block is identified by its index.
 struct Instance {
   std::vector<Block> blocks;
 };
 
-// What the packer returns: offsets[i] belongs to blocks[i].
+// The packer's result: offsets[i] belongs to blocks[i].
 struct Placement {
   std::vector<Offset> offsets;
   Bytes height = 0;  // max over blocks of offset + size; 0 if there are no blocks

@@ -11,8 +11,8 @@
 namespace hotpack {
 namespace {
 
-// Under AddressSanitizer Abseil's tree watches over its iterators, and needs an archive of Abseil for it, which a
-// preloaded library cannot have.
+// Under AddressSanitizer Abseil's tree checks its iterators, and needs an archive of Abseil for that, which a preloaded
+// library cannot have.
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER
 using BlocksByOffset = std::map<Offset, size_t>;
 #else
@@ -26,7 +26,7 @@ std::string Range(Offset offset, Bytes size) {
   return text.append(std::to_string(offset)).append(", ").append(std::to_string(offset + size)).append(")");
 }
 
-// What can be said about one block by itself.
+// Returns a fault of one block by itself.
 std::string BlockFault(const Block& block, Offset offset) {
   if (block.size <= 0) return "has size " + std::to_string(block.size);
   if (block.alignment < 1) return "has alignment " + std::to_string(block.alignment);
@@ -59,7 +59,7 @@ void SortUnlessSorted(std::vector<Change>* changes) {
   if (!std::is_sorted(changes->begin(), changes->end())) std::sort(changes->begin(), changes->end());
 }
 
-// Walks through time with the resident blocks in a map by offset: a new block may only touch its two neighbours there.
+// Goes through time with the resident blocks in a map by offset: a new block may touch only its two neighbours there.
 std::string FirstCollision(const Instance& instance, const Placement& placement) {
   std::vector<Change> arrivals;
   std::vector<Change> departures;
@@ -80,7 +80,7 @@ std::string FirstCollision(const Instance& instance, const Placement& placement)
            Range(placement.offsets[std::min(a, b)], instance.blocks[std::min(a, b)].size) + " and " +
            Range(placement.offsets[std::max(a, b)], instance.blocks[std::max(a, b)].size);
   };
-  auto departure = departures.begin();  // whatever arrives departs later, so this never gets to the end
+  auto departure = departures.begin();  // every arriving block departs later, so this never reaches the end
   for (const Change& arrival : arrivals) {
     // Intervals are half-open: at equal clock values the departures come first.
     for (; departure->clock <= arrival.clock; ++departure) resident.erase(placement.offsets[departure->block]);

@@ -7,9 +7,11 @@
 
 namespace hotpack {
 
-// Empty when every block has a nonnegative, aligned offset (its pinned one if pinned), no two blocks with overlapping
-// residency share an address, and `height` is the exact top. Otherwise one line that names the first fault.
-// O(n log n) for a valid placement.
+// Returns an empty string if the placement is valid; otherwise one line that names the first fault. O(n log n) for a
+// valid placement. Valid means:
+// - every block has a nonnegative, aligned offset, its pinned one if pinned;
+// - no two blocks with overlapping residency share an address;
+// - `height` is the exact top.
 std::string Validate(const Instance& instance, const Placement& placement);
 
 }  // namespace hotpack

@@ -1,4 +1,4 @@
-// One event of a run: the recorder's unit, what trace files hold and what iteration detection reads.
+// One event of a run: the recorder's unit. Trace files hold events, and iteration detection reads them.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 namespace hotpack {
 
 enum class EventKind : uint8_t {
-  kAllocate = 1,   // a request was answered
-  kRelease = 2,    // its block was given back
-  kMark = 3,       // the program says: an iteration begins here (hotpack_step)
+  kAllocate = 1,   // a request was served
+  kRelease = 2,    // its block was released
+  kMark = 3,       // the program marks the beginning of an iteration (hotpack_step)
   kInterrupt = 4,  // monitoring stops: clock and λ stand still
-  kResume = 5,     // monitoring goes on
+  kResume = 5,     // monitoring continues
 };
 
 // The clock (Sekiyama 2018, §4.1: y) of an event is its ordinal among the allocations and releases before it, from 1.
@@ -20,9 +20,9 @@ struct Event {
   uint8_t flags = 0;     // kEventAsync etc.
   uint16_t thread = 0;   // small ordinal of the calling thread, from 0
   uint32_t stream = 0;   // small ordinal of the stream named by the request, 0: the default stream or none named
-  uint64_t id = 0;       // kAllocate, kRelease: the block, unique in the run
-  uint64_t bytes = 0;    // kAllocate, kRelease: the size asked for, unrounded
-  uint64_t time_ns = 0;  // since the start of the recording; 0 if not known
+  uint64_t id = 0;       // kAllocate, kRelease: the block's id, unique in the run
+  uint64_t bytes = 0;    // kAllocate, kRelease: the requested size, not rounded
+  uint64_t time_ns = 0;  // since the start of the recording; 0: unknown
 };
 
 inline constexpr uint8_t kEventAsync = 1;  // through cuMemAllocAsync / cuMemFreeAsync

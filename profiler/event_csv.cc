@@ -13,13 +13,13 @@ namespace {
 
 constexpr char kHeader[] = "event,id,bytes";
 
-// A field and where it begins.
+// A field and its column.
 struct Field {
   std::string_view text;
   size_t column = 1;
 };
 
-// What a text may be shown as inside an error line: short, and without control characters.
+// Returns the text in a form fit for an error line: short, and without control characters.
 std::string Quoted(std::string_view text) {
   constexpr size_t kMax = 24;
   std::string result = "'";
@@ -38,7 +38,7 @@ class CsvReader {
 
  private:
   struct Known {
-    uint64_t ordinal = 0;  // the block that has the file's id now, or had it last
+    uint64_t ordinal = 0;  // the block with the file's id now, or the last one
     uint64_t bytes = 0;
     uint64_t line = 0;  // of the last event with this id
     bool live = false;

@@ -1,12 +1,12 @@
-// Recordings as text: one event a line, the columns event,id,bytes.
+// Recordings as text: one event per line, the columns event,id,bytes.
 //
 //   event,id,bytes
-//   mark,step,          an iteration begins here; the label is free ("interrupt" and "resume" stop and go on with the
+//   mark,step,          an iteration begins here; the label is free ("interrupt" and "resume" stop and continue the
 //   alloc,0,9633792     monitoring)
-//   free,0,             the size may be given again, and must then be that of the allocation
+//   free,0,             the size may be repeated, and must then be that of the allocation
 //   mark,end,
 //
-// An id names one live block: it may be used again after its release. Threads, streams and times are not kept.
+// An id names one live block and may be reused after its release. Threads, streams and times are not stored.
 #pragma once
 
 #include <string>
@@ -18,13 +18,15 @@
 namespace hotpack {
 
 // Decodes an event CSV; lines end with LF or CRLF. The block ids of the result are the ordinals of the allocations,
-// from
-// 0. Errors are one line, "NAME:LINE:COLUMN: reason" (from 1; the column counts bytes): an event that is not known, a
-// number that is none, a size of 0 or above kMaxRecordedBytes, an allocation of a live id, a release of one that is not
-// live, a last line without an end (the file was cut), no events. O(events).
+// from 0. O(events). Errors are one line, "NAME:LINE:COLUMN: reason" (from 1; the column counts bytes):
+// - an unknown event, or an invalid number;
+// - a size of 0 or above kMaxRecordedBytes;
+// - an allocation of a live id, or a release of an id that is not live;
+// - a last line without an end (the file was cut);
+// - no events.
 absl::StatusOr<Trace> ParseEventCsv(std::string_view contents, std::string_view name);
 
-// The reverse. A mark after which nothing follows gets the label "end", other marks "step".
+// The reverse of ParseEventCsv. A mark after which no event follows gets the label "end", other marks "step".
 std::string FormatEventCsv(const Trace& trace);
 
 }  // namespace hotpack

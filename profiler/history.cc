@@ -8,7 +8,7 @@
 
 namespace hotpack {
 
-// The ring is mapped, not allocated: untouched pages cost nothing, and the job's heap is left alone.
+// The ring is mapped, not allocated: untouched pages cost nothing, and the job's heap is not used.
 History::History(uint64_t window) : mask_(std::bit_ceil(std::max<uint64_t>(window, 64)) - 1) {
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
   mapped_bytes_ = (mask_ + 1) * sizeof(*cells_);
@@ -33,7 +33,7 @@ HistoryTail CopyTail(const History& history, uint64_t end, uint64_t limit) {
     tail.units.push_back(history.Units(ordinal));
     tail.ages.push_back(history.Age(ordinal));
   }
-  // Whatever the writer overtook meanwhile is dropped.
+  // Drop requests that the writer overwrote meanwhile.
   uint64_t lost = 0;
   while (lost < tail.units.size() && !history.Holds(tail.first + lost)) ++lost;
   if (lost > 0) {

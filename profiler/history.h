@@ -1,4 +1,4 @@
-// The last requests of a run, compactly: how large each was and how long it lived. What iteration detection reads.
+// The last requests of a run in compact form: the size and the life of each. Iteration detection reads it.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,16 @@ namespace hotpack {
 
 inline constexpr uint64_t kMaxRequestBytes = uint64_t{1} << 40;  // larger requests fail as out of memory
 
-// Time is counted in requests: λ, over the whole run, from 0. A block asked for by request g that is released when r
-// requests have been made has the age r - g ≥ 1: it meets the requests g, g+1, ..., r-1. (Releases between the same two
-// requests may come in any order: the ages are the same.)
+// Time is counted in requests: λ, over the whole run, from 0. Let a block be requested by request g and released when r
+// requests have been made. Its age is r - g ≥ 1, and it is live during the requests g, g+1, ..., r-1. The order of
+// releases between the same two requests does not affect ages.
 inline constexpr uint32_t kStillLive = 0;        // the age of a block that has not been released
 inline constexpr uint32_t kMaxAge = UINT32_MAX;  // ages are cut off here
 
-// A ring. One writer at a time (the engine's lock); readers need no lock, but must check Holds() after reading.
+// A ring. One writer at a time (the engine's lock). Readers need no lock, but must check Holds() after reading.
 class History {
  public:
-  // Remembers the last `window` requests (rounded up to a power of two): 8 bytes each, touched as they come.
+  // Stores the last `window` requests (rounded up to a power of two), 8 bytes each. Memory is touched as requests come.
   explicit History(uint64_t window);
   ~History();
   History(const History&) = delete;
@@ -30,26 +30,26 @@ class History {
   // Adds a request and returns its ordinal. O(1), no allocation.
   uint64_t Append(uint32_t units) {
     uint64_t ordinal = count_.load(std::memory_order_relaxed);
-    cells_[ordinal & mask_].store(units, std::memory_order_relaxed);  // and age: kStillLive
+    cells_[ordinal & mask_].store(units, std::memory_order_relaxed);  // also sets the age: kStillLive
     count_.store(ordinal + 1, std::memory_order_release);
     return ordinal;
   }
 
-  // The block of request `ordinal` is released now. Returns its age. O(1).
+  // Records that the block of request `ordinal` is released now. Returns its age. O(1).
   uint32_t Released(uint64_t ordinal) {
     uint64_t age = count_.load(std::memory_order_relaxed) - ordinal;
     uint32_t cut = age < kMaxAge ? static_cast<uint32_t>(age) : kMaxAge;
     if (age <= mask_) SetAge(ordinal, cut);
     return cut;
   }
-  // The same when the block is known to be remembered, `age` requests old, and of `units`.
+  // The same for a block that is known to be stored, `age` requests old, with the size `units`.
   void ReleasedAt(uint64_t ordinal, uint32_t units, uint32_t age) {
     cells_[ordinal & mask_].store(uint64_t{age} << 32 | units, std::memory_order_relaxed);
   }
 
   uint64_t Count() const { return count_.load(std::memory_order_acquire); }  // requests so far
   uint64_t Window() const { return mask_ + 1; }
-  // Whether request `ordinal` (< Count()) is still remembered.
+  // Returns whether request `ordinal` (< Count()) is still stored.
   bool Holds(uint64_t ordinal) const { return Count() - ordinal <= mask_; }
   uint32_t Units(uint64_t ordinal) const { return static_cast<uint32_t>(Cell(ordinal)); }
   uint32_t Age(uint64_t ordinal) const { return static_cast<uint32_t>(Cell(ordinal) >> 32); }
@@ -72,7 +72,7 @@ struct HistoryTail {
   uint64_t end() const { return first + units.size(); }
 };
 
-// Copies the requests before `end` (≤ Count()), at most `limit`, while the writer may go on. O(limit).
+// Copies the requests before `end` (≤ Count()), at most `limit`. The writer may continue meanwhile. O(limit).
 HistoryTail CopyTail(const History& history, uint64_t end, uint64_t limit);
 
 }  // namespace hotpack

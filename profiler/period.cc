@@ -5,7 +5,7 @@
 namespace hotpack {
 namespace {
 
-// Whether the last `length` requests are themselves repetitions of something shorter that divides `length`.
+// Returns whether the last `length` requests are themselves repetitions of a shorter sequence that divides `length`.
 bool IsMultiple(const std::vector<uint32_t>& matches, uint64_t length) {
   auto repeats = [&](uint64_t divisor) { return divisor < length && matches[divisor] >= length - divisor; };
   for (uint64_t d = 1; d * d <= length; ++d) {
@@ -15,13 +15,13 @@ bool IsMultiple(const std::vector<uint32_t>& matches, uint64_t length) {
   return false;
 }
 
-// Bytes (in units) that the last occurrences asked for, and that were released meanwhile. (Several occurrences, because
-// lives may repeat only every few: micro-batches that accumulate. Not the first: what it releases was asked for
-// before.)
+// Bytes (in units) requested in the last occurrences, and released meanwhile. Several occurrences are counted, because
+// lives may repeat only every few of them (micro-batches that accumulate). The first is omitted: what it releases was
+// requested before.
 struct Turnover {
   uint64_t asked = 0;
   uint64_t released = 0;
-  uint64_t foreign = 0;  // of what was released: asked for before the repetition began
+  uint64_t foreign = 0;  // ... of the released ones: requested before the repetition began
 };
 
 Turnover LastTurnover(const HistoryTail& tail, uint64_t length, uint64_t run) {
@@ -30,7 +30,7 @@ Turnover LastTurnover(const HistoryTail& tail, uint64_t length, uint64_t run) {
   uint64_t n = tail.units.size(), span = std::min(run / length, kOccurrences) * length;
   for (uint64_t i = 0; i < n; ++i) {
     if (i + span >= n) turnover.asked += tail.units[i];
-    uint64_t released_at = i + tail.ages[i];  // requests made by then, from tail.first on
+    uint64_t released_at = i + tail.ages[i];  // requests made by then, counted from tail.first
     // From just after request n - span - 1 to just after request n - 1, the newest.
     if (tail.ages[i] == kStillLive || released_at < n - span || released_at >= n) continue;
     turnover.released += tail.units[i];

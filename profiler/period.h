@@ -13,16 +13,16 @@ struct Period {
   uint64_t run = 0;     // the last `run` requests equal those `length` earlier; run ≥ length
 };
 
-// matches[p] = how many of the last requests equal the ones p before, for 1 ≤ p < n (Z-function of the reversed
-// sequence). O(n).
+// Computes matches[p] for 1 ≤ p < n: how many of the last requests equal the requests p earlier (Z-function of the
+// reversed sequence). O(n).
 std::vector<uint32_t> MatchLengths(const std::vector<uint32_t>& units);
 
-// The longest period of `tail` that
-//   - occurs at least twice at its end (run ≥ length) and is no multiple of a shorter one,
-//   - covers at least a third of what is known, or occurs at least 16 times,
-//   - is balanced: about as many bytes were released in its last occurrences as were asked for (within a tenth), and
-//     hardly any (a hundredth) of blocks from before it began to repeat. Layers and time steps of a forward pass repeat
-//     too, but keep what they allocate; those of a backward pass release what others have kept.
+// Finds the longest period of `tail` with these properties:
+//   - It occurs at least twice at the end (run ≥ length) and is no multiple of a shorter one.
+//   - It covers at least a third of the known requests, or occurs at least 16 times.
+//   - It is balanced. In its last occurrences, about as many bytes were released as requested (within a tenth). Hardly
+//     any (a hundredth) of these belong to blocks from before the repetition. Layers and time steps repeat too, but
+//     those of a forward pass keep what they allocate, and those of a backward pass release older blocks.
 // O(n) time and memory.
 Period FindPeriod(const HistoryTail& tail);
 

@@ -6,9 +6,9 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kOccurrences = 2 * kMaxUnroll;  // periods looked at
+constexpr uint64_t kOccurrences = 2 * kMaxUnroll;  // periods examined
 
-// How often blocks of the same position lived differently `distance` periods apart, weighted by size.
+// Returns how often blocks of the same position lived differently `distance` periods apart, weighted by size.
 uint64_t AgeMismatch(const HistoryTail& tail, uint64_t period, uint64_t occurrences, uint64_t distance) {
   uint64_t n = tail.units.size();
   uint64_t mismatch = 0, compared = 0;
@@ -20,11 +20,11 @@ uint64_t AgeMismatch(const HistoryTail& tail, uint64_t period, uint64_t occurren
   return compared == 0 ? UINT64_MAX : mismatch * 1000 / compared;
 }
 
-// Equal requests, but lives that repeat only every m periods (micro-batches that accumulate): the smallest such m.
+// Returns the smallest m for which lives repeat every m periods of equal requests (micro-batches that accumulate).
 uint64_t LifePeriod(const HistoryTail& tail, uint64_t period, uint64_t occurrences) {
   uint64_t best = 1, least = AgeMismatch(tail, period, occurrences, 1);
   if (least == 0 || least == UINT64_MAX) return 1;
-  uint64_t enough = least / 16;  // what is left are a few that vary anyhow: a longer cycle is not worth it
+  uint64_t enough = least / 16;  // the rest are a few that vary anyway: a longer cycle is not worth it
   for (uint64_t m = 2; m <= kMaxUnroll && 2 * m <= occurrences && least > enough; ++m) {
     uint64_t mismatch = AgeMismatch(tail, period, occurrences, m);
     if (mismatch == UINT64_MAX) break;
@@ -36,13 +36,13 @@ uint64_t LifePeriod(const HistoryTail& tail, uint64_t period, uint64_t occurrenc
   return best;
 }
 
-// The life of one position over its occurrences, the newest first at index `newest`, `step` apart.
+// Determines the life of one position from its occurrences: the newest at index `newest`, the others `step` apart.
 ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, uint64_t occurrences, uint64_t longest) {
   ProfileBlock block;
   block.units = tail.units[newest];
   uint64_t n = tail.units.size();
   uint64_t oldest_live = 0;   // the longest life so far among those not released
-  uint64_t earlier_live = 0;  // the same, of those before which none has been seen released
+  uint64_t earlier_live = 0;  // the same, of those before any that was seen released
   for (uint64_t k = 0; k < occurrences && k * step <= newest; ++k) {
     uint64_t i = newest - k * step;
     uint32_t age = tail.ages[i];
@@ -54,15 +54,15 @@ ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, ui
       block.min_age = block.min_age == 0 ? age : std::min(block.min_age, age);
     }
   }
-  // Not released although others of its kind were long ago: it may stay. What the first of them became (a momentum
-  // buffer is the first gradient) says nothing of those that came after.
+  // A block that is not released, although others of its position were long ago, may be permanent. The fate of the
+  // first of them (a momentum buffer is the first gradient) says nothing about later ones.
   bool lingers = oldest_live > step && oldest_live > block.age;
   block.planned = block.age > 0 && block.age <= longest && !lingers;
   if (!block.planned) block.age = block.min_age = 0;
   return block;
 }
 
-// carried[b] = planned units live at the boundary just before request b.
+// Returns by b the planned units live at the boundary just before request b.
 std::vector<uint64_t> CarriedUnits(const Profile& profile) {
   uint64_t n = profile.blocks.size();
   std::vector<int64_t> change(2 * n + 1, 0);
@@ -91,8 +91,8 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
   uint64_t life = LifePeriod(tail, period.length, occurrences);
   uint64_t step = life * period.length;
   uint64_t rounds = std::max<uint64_t>(1, occurrences / life);
-  // A loop of a few requests, long since in it: as many rounds as make a cycle worth its end. What lives through some
-  // of them has its place too.
+  // In a loop of a few requests that has run for long, takes as many rounds as make a cycle worth its end. Blocks that
+  // live through some of these rounds get a place, too.
   const uint64_t least = period.run >= 2 * kMinCycle ? kMinCycle : 0;
   std::vector<ProfileBlock> once(step);
   uint64_t longest = std::max<uint64_t>(1, least / step * step);
@@ -111,9 +111,10 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
 
 namespace {
 
-// Where the cycle carries least: of several such places the one after the highest load since the one before, the first
-// of these. Between an iteration's end and the next one's beginning there may be many (the optimizer's temporary
-// blocks); this one is found whatever request the profile happens to begin with, and is where FindShapes() cuts.
+// Returns where the cycle carries least. Of several such places, it is the one after the highest load since the
+// previous one; of several again, the first. Between an iteration's end and the next one's beginning there may be many
+// (the optimizer's temporary blocks). This choice does not depend on the request with which the profile happens to
+// begin, and FindShapes() cuts at the same place.
 size_t LeastAfterMost(const std::vector<uint64_t>& carried) {
   const size_t n = carried.size();
   const size_t first = static_cast<size_t>(std::min_element(carried.begin(), carried.end()) - carried.begin());
@@ -160,7 +161,7 @@ std::vector<uint64_t> LoadUnits(const Profile& profile) {
   }
   std::vector<uint64_t> load(n, 0);
   int64_t sum = 0;
-  for (uint64_t t = 0; t < 2 * n; ++t) {  // a carried block is resident in the cycle's beginning as well
+  for (uint64_t t = 0; t < 2 * n; ++t) {  // a carried block is also resident at the cycle's beginning
     sum += change[t];
     load[t % n] += static_cast<uint64_t>(sum);
   }
@@ -230,7 +231,8 @@ uint32_t CommonTail(const Profile& a, const Profile& b) {
 
 namespace {
 
-// `longer` from request `start` of its cycle on is `shorter`, but for one stretch of at most `differ` requests.
+// Returns whether `longer`, read as a cycle from request `start` on, equals `shorter` except for one stretch of at most
+// `differ` requests.
 bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter,
                           size_t start, size_t differ) {
   const size_t n = longer.size(), m = shorter.size();
@@ -241,14 +243,14 @@ bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::ve
   return head + tail + differ >= n;
 }
 
-// `longer` is the cycle of `shorter` again and again, begun anywhere, but for one request in fifty.
+// Returns whether `longer` repeats the cycle of `shorter`, from any beginning, except for one request in fifty.
 bool Repeats(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter) {
   const size_t n = longer.size(), m = shorter.size();
   for (size_t start = 0; start < m; ++start) {
     size_t changed = 0;
     for (size_t i = 0, k = start; i < n && changed * 50 <= n; ++i, k = k + 1 == m ? 0 : k + 1) {
       changed += longer[i].units != shorter[k].units;
-      if (i < 8 && changed > 0) changed = n;  // hardly a chance: cheaper
+      if (i < 8 && changed > 0) changed = n;  // hardly a chance: saves time
     }
     if (changed * 50 <= n) return true;
   }
@@ -269,7 +271,7 @@ bool AlikeCycles(const Profile& a, const Profile& b) {
     if (changed <= differ) return true;
   }
   if (SameButForOneStretch(longer, shorter, 0, differ)) return true;
-  // Begun elsewhere: where the first requests of the shorter one are found.
+  // Other beginnings: where the first requests of the shorter one are found.
   constexpr size_t kFirst = 16;
   constexpr int kTries = 8;
   const size_t first = std::min(m, kFirst);

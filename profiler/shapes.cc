@@ -6,11 +6,11 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kMinRequests = 8;  // of a piece: shorter ones are not worth a script of their own
+constexpr uint64_t kMinRequests = 8;  // of a piece: shorter ones are not worth a script
 constexpr uint64_t kOccurrencesSeen = 16;
 
-// level[t]: units live just before request t, of blocks that are released within half the tail. What is still live is
-// left out if it has been for longer than any of those.
+// Returns by t the units live just before request t, of blocks that are released within half the tail. A block still
+// live is omitted if it is older than any of those became.
 std::vector<uint64_t> Levels(const HistoryTail& tail) {
   uint64_t n = tail.units.size();
   uint64_t longest = 1;
@@ -34,10 +34,10 @@ std::vector<uint64_t> Levels(const HistoryTail& tail) {
   return level;
 }
 
-// The first lowest place of each valley. The valley that the history ends in may go on.
+// Returns the first lowest place of each valley. The valley at the history's end may continue.
 std::vector<uint64_t> Cuts(const std::vector<uint64_t>& level) {
   uint64_t n = level.size();
-  // What was asked for before the tail began is not seen: the lowest level is that of the later half.
+  // Blocks requested before the tail began are invisible: the lowest level is that of the later half.
   uint64_t low = *std::min_element(level.begin() + static_cast<ptrdiff_t>(n / 2), level.end());
   uint64_t high = *std::max_element(level.begin(), level.end());
   uint64_t line = low + (high - low) / 16;
@@ -56,7 +56,7 @@ std::vector<uint64_t> Cuts(const std::vector<uint64_t>& level) {
   return cuts;
 }
 
-// The pieces of a history, in order: piece k is [cuts[k], cuts[k + 1]); equal ones have the same letter.
+// The pieces of a history, in order: piece k is [cuts[k], cuts[k + 1]). Equal pieces have the same letter.
 struct Pieces {
   std::vector<uint64_t> cuts;
   std::vector<uint32_t> letters;  // one less than cuts
@@ -65,7 +65,7 @@ struct Pieces {
 
 Pieces Spell(const HistoryTail& tail, std::vector<uint64_t> cuts) {
   Pieces pieces;
-  std::unordered_multimap<uint64_t, size_t> by_hash;  // → the first piece of that letter
+  std::unordered_multimap<uint64_t, size_t> by_hash;  // to the first piece of that letter
   for (size_t k = 0; k + 1 < cuts.size(); ++k) {
     uint64_t length = cuts[k + 1] - cuts[k], hash = length;
     auto first = tail.units.begin() + static_cast<ptrdiff_t>(cuts[k]), last = first + static_cast<ptrdiff_t>(length);
@@ -86,12 +86,13 @@ Pieces Spell(const HistoryTail& tail, std::vector<uint64_t> cuts) {
   return pieces;
 }
 
-// Cuts that are none: between two pieces that come only one after the other (the layers of an evaluation, one by one).
+// Returns the cuts that separate shapes. Omits cuts between two pieces that only follow each other (the layers of an
+// evaluation, one by one).
 std::vector<uint64_t> CutsThatPart(const Pieces& pieces) {
-  constexpr uint32_t kNobody = UINT32_MAX, kSeveral = UINT32_MAX - 1;
-  std::vector<uint32_t> next(pieces.kinds, kNobody), before(pieces.kinds, kNobody);
+  constexpr uint32_t kUnknown = UINT32_MAX, kSeveral = UINT32_MAX - 1;
+  std::vector<uint32_t> next(pieces.kinds, kUnknown), before(pieces.kinds, kUnknown);
   auto note = [](uint32_t* known, uint32_t letter) {
-    if (*known != letter) *known = *known == kNobody ? letter : kSeveral;
+    if (*known != letter) *known = *known == kUnknown ? letter : kSeveral;
   };
   const std::vector<uint32_t>& letters = pieces.letters;
   for (size_t k = 1; k < letters.size(); ++k) {
@@ -110,7 +111,8 @@ std::vector<uint64_t> CutsThatPart(const Pieces& pieces) {
   return cuts;
 }
 
-// Pieces too short to be told from others go with a neighbour: of the two cuts the one where less is live stays.
+// Joins pieces that are too short to be distinguished with a neighbour: of the two cuts, the one where less is live
+// stays.
 void JoinShort(const std::vector<uint64_t>& level, std::vector<uint64_t>* cuts) {
   std::vector<uint64_t> joined;
   for (uint64_t cut : *cuts) {
@@ -151,9 +153,9 @@ std::vector<Shape> FindShapes(const HistoryTail& tail) {
 
 namespace {
 
-// The piece before the one that begins at `begin` may be another one that ends alike (a step, before a step that an
-// evaluation comes first in). What it carries over lies where this one's own would (plan_builder.h:
-// RelatedScripts::beside), so that place is kept for as long as either lives.
+// The piece before the one that begins at `begin` may be another one with the same end (a step, before a step that
+// follows an evaluation). Blocks that it carries over lie at the places of this shape's own (plan_builder.h:
+// RelatedScripts::sibling). So each place is kept for the longer of the two lives.
 void CountCarriedIn(const HistoryTail& tail, uint64_t begin, Profile* profile) {
   const uint64_t n = profile->blocks.size();
   for (uint64_t back = 1; back <= std::min(n, begin); ++back) {
@@ -182,12 +184,12 @@ Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape) {
     for (size_t k = oldest; k < shape.begins.size(); ++k) {
       uint64_t at = shape.begins[k] + i;
       uint64_t age = tail.ages[at];
-      if (age == kStillLive) {  // of the newest occurrence it may be released yet
+      if (age == kStillLive) {  // of the newest occurrence it may still be released
         stays |= tail.units.size() - at > kMaxUnroll * n;
         continue;
       }
       stays |= age > kMaxUnroll * n;
-      age = std::min(age, n);  // it has its place for itself, then
+      age = std::min(age, n);  // then it has its place for itself
       block.age = std::max(block.age, static_cast<uint32_t>(age));
       block.min_age = block.min_age == 0 ? block.age : std::min(block.min_age, static_cast<uint32_t>(age));
     }

@@ -1,5 +1,5 @@
-// Iterations of several shapes: training and evaluation, sequence lengths, a last batch that is smaller. Where they
-// come in no regular order there is no period; but between two iterations little is live, so the history falls into
+// Iterations of several shapes: training and evaluation, sequence lengths, a smaller last batch. If they come in no
+// regular order, there is no period. But little memory is live between two iterations. So the history is cut into
 // pieces there, and equal pieces are the same shape.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace hotpack {
 
-// A piece of a history that came several times.
+// A piece of a history that occurred several times.
 //
 //   live ▲    ╱╲        ╱╲   ╱╲
-//        │   ╱  ╲  ╱╲  ╱  ╲ ╱  ╲    b: twice, a: thrice; c lies below the line: it belongs to the piece before it
+//        │   ╱  ╲  ╱╲  ╱  ╲ ╱  ╲    b: twice, a: three times; c lies below the line: part of the previous piece
 //        │··╱····╲╱··╲╱····╲·····c··
 //        └──┴ a  ┴ b ┴ a ...
 struct Shape {
@@ -22,18 +22,18 @@ struct Shape {
   uint64_t length = 0;           // requests
 };
 
-// Where the pieces of a history begin, as FindShapes sees them, whether they come again or not: indices into the tail,
-// ascending; the last one ends the last piece. Fewer than two: there is no piece. O(n).
+// Returns where the pieces of a history begin according to FindShapes, whether they repeat or not: indices into the
+// tail, ascending. The last index ends the last piece. Fewer than two: there is no piece. O(n).
 std::vector<uint64_t> PieceBounds(const HistoryTail& tail);
 
-// The shapes that a history's end is made of, those with most requests in all first. A piece begins where least is live
-// between two hills, the first such place; a hill rises above a sixteenth of the range. What has not been released
-// within half the tail counts as staying. O(n log n).
+// Returns the shapes at a history's end, the one with most requests in total first. A piece begins between two hills,
+// at the first place where least is live. A hill rises above a sixteenth of the range. Blocks not released within half
+// the tail count as permanent. O(n log n).
 std::vector<Shape> FindShapes(const HistoryTail& tail);
 
-// What one occurrence after the other lived like, as a cycle: a block that is released after the piece's end is planned
-// as carried into the same piece; what another piece that ends alike carries into it lives as long as that one does.
-// O(length × occurrences), at most 16 of them.
+// Builds the profile of a shape's occurrences, as a cycle. A block released after the piece's end is planned as carried
+// into the same piece. If another piece with the same end carries a block into this shape, the block's place is kept
+// for the longer of the two lives. O(length × occurrences), at most 16 of them.
 Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape);
 
 }  // namespace hotpack

@@ -30,7 +30,7 @@ absl::Status Malformed(std::string_view name, size_t byte, const std::string& re
   return absl::InvalidArgumentError(absl::StrCat(std::string(name), ": byte ", byte, ": ", reason));
 }
 
-// The program's path without what would break a line or a terminal.
+// Returns the program's path without characters that break a line or a terminal.
 std::string Printable(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -39,7 +39,7 @@ std::string Printable(std::string_view text) {
   return result;
 }
 
-// Fills in everything but `end` from the header.
+// Fills in all fields from the header, except `end`.
 absl::Status ParseHeader(std::string_view contents, std::string_view name, TraceOrigin* origin) {
   if (contents.size() < kHeaderBytes) {
     return Malformed(name, contents.size(),
@@ -88,7 +88,7 @@ TraceOrigin::End EndOf(uint32_t state) {
 
 FileFormat RecogniseFormat(std::string_view contents) {
   std::string_view magic(reinterpret_cast<const char*>(kMagic), sizeof(kMagic));
-  // A trace that is cut inside its magic is still one.
+  // A trace that is cut inside its magic is still a trace.
   if (!contents.empty() && magic.substr(0, contents.size()) == contents.substr(0, magic.size())) {
     return FileFormat::kTraceFile;
   }

@@ -11,7 +11,7 @@ using namespace trace_format;
 
 namespace {
 
-// Bytes of the UTF-8 character that `text` begins with (Unicode 15, table 3-7); 0: it begins with none.
+// Returns the length of the UTF-8 character at the beginning of `text` (Unicode 15, table 3-7); 0 if there is none.
 size_t CharacterBytes(std::string_view text) {
   const auto at = [text](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned first = at(0);
@@ -21,7 +21,7 @@ size_t CharacterBytes(std::string_view text) {
   for (size_t i = 1; i < bytes; ++i) {
     if ((at(i) & 0xC0) != 0x80) return 0;
   }
-  // Written longer than need be, surrogates, beyond the last character.
+  // Overlong encodings, surrogates, values beyond the last character.
   const bool wrong = (first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) > 0x9F) ||
                      (first == 0xF0 && at(1) < 0x90) || (first == 0xF4 && at(1) > 0x8F);
   return wrong ? 0 : bytes;
@@ -55,7 +55,7 @@ RecordReader::Fault RecordReader::Varint(uint64_t limit, const char* what, uint6
   return Fault::kNone;
 }
 
-// A zigzag varint.
+// Reads a zigzag varint.
 RecordReader::Fault RecordReader::Difference(const char* what, uint64_t* value) {
   uint64_t code;
   if (Fault fault = Varint(UINT64_MAX, what, &code); fault != Fault::kNone) return fault;
@@ -142,7 +142,7 @@ bool RecordReader::Next(TraceFile* file) {
   return true;
 }
 
-// What its context and time are goes to *context, as those of an event.
+// Reads a note. Its context and time go to *context, like those of an event.
 RecordReader::Fault RecordReader::NoteRecord(uint8_t tag, Event* context, TraceFile* file) {
   const size_t kind_at = cursor_;
   uint8_t kind;
@@ -167,7 +167,7 @@ RecordReader::Fault RecordReader::NoteRecord(uint8_t tag, Event* context, TraceF
   }
 }
 
-// An ordinal + 1, or 0 for none.
+// Reads a name: an ordinal + 1, or 0 for none.
 RecordReader::Fault RecordReader::NameOf(const Notes& notes, NameOrdinal* name) {
   uint64_t code;
   if (Fault fault = Varint(notes.names.size(), "the name", &code); fault != Fault::kNone) return fault;
@@ -187,8 +187,8 @@ RecordReader::Fault RecordReader::LiveBlock(uint64_t* id) {
   return Fault::kNone;
 }
 
-// What is no UTF-8 (a program's ranges may be called anything) must not reach JSON, and control characters no line or
-// terminal: '?' for each byte. Line ends stay, for they divide the frames of a stack.
+// Invalid UTF-8 (a program may choose any range names) must not reach JSON, and control characters must not reach a
+// line or terminal: each such byte becomes '?'. Line ends stay, because they separate the frames of a stack.
 RecordReader::Fault RecordReader::Name(Notes* notes) {
   uint64_t length;
   if (Fault fault = Varint(kMaxNameBytes, "the name's length", &length); fault != Fault::kNone) return fault;

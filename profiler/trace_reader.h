@@ -14,14 +14,14 @@ namespace hotpack {
 // Reads one file's records in order. Not thread-safe.
 class RecordReader {
  public:
-  // `bytes`: of the file, up to its committed length; `begin`: where the first record is. `notes`: the file may hold
+  // `bytes`: the file up to its committed length. `begin`: position of the first record. `notes`: the file may contain
   // notes.
   RecordReader(std::string_view bytes, size_t begin, bool notes) : bytes_(bytes), at_(begin), with_notes_(notes) {}
 
   bool AtEnd() const { return at_ == bytes_.size(); }
 
-  // Decodes the next record and adds what it says to the events or the notes of *file. False: it is malformed, by the
-  // byte at fault_at(), for reason(); the reader stays where it is. O(bytes of the record).
+  // Decodes the next record and adds it to the events or notes of *file. Returns false if it is malformed: fault_at()
+  // is the position of the bad byte, reason() the reason, and the reader does not move. O(bytes of the record).
   bool Next(TraceFile* file);
   size_t fault_at() const { return fault_at_; }
   const std::string& reason() const { return reason_; }
@@ -56,10 +56,10 @@ class RecordReader {
   size_t cursor_ = 0;  // inside the record at at_
   size_t fault_at_ = 0;
   std::string reason_;
-  Event last_;  // what the next record is coded against
+  Event last_;  // the next record is coded relative to it
   uint64_t last_id_ = UINT64_MAX;
   uint64_t last_end_ = 0;
-  // Of each block that was allocated: its size, 0 once it is released (an id is not used twice).
+  // Size of each allocated block, 0 once it is released (an id is not used twice).
   absl::flat_hash_map<uint64_t, uint64_t> blocks_;
   absl::flat_hash_set<uint64_t> with_stack_;
 };

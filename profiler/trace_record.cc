@@ -21,7 +21,7 @@ unsigned char* PutVarint(unsigned char* out, uint64_t value) {
   return out;
 }
 
-// A name in a record: 0 is none.
+// Returns the code of a name in a record: 0 is none.
 uint64_t CodeOf(NameOrdinal name) { return name == kNoName ? 0 : uint64_t{name} + 1; }
 
 }  // namespace
@@ -76,7 +76,7 @@ std::string_view CutName(std::string_view name) {
   return name.substr(0, end);
 }
 
-// A note has no flags of its own: those of the record before it stay.
+// A note has no flags: those of the previous record stay.
 unsigned char* TraceRecordEncoder::BeginNote(uint8_t kind, uint16_t thread, uint32_t stream, uint64_t time_ns,
                                              unsigned char* out) const {
   uint8_t tag = kNote;

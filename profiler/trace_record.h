@@ -1,4 +1,4 @@
-// One record of a trace file (docs/trace_format.md), for everything that writes one.
+// Encodes one record of a trace file (docs/trace_format.md), for all writers.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +11,33 @@
 
 namespace hotpack {
 
-// When the work of a launch ran on the device, or a name for it: known later than the launch.
+// The device time of a launch's work, or a name for it: both become known after the launch.
 struct LaunchWork {
   uint64_t launch = 0;  // its ordinal in the recording, an index into Notes::launches
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;         // not below start_ns
-  NameOrdinal name = kNoName;  // kNoName: the one that the launch has
+  NameOrdinal name = kNoName;  // kNoName: the launch's own name
 };
 
-// As much of a name as a record holds: kMaxNameBytes at most, no UTF-8 character cut in two.
+// Returns the longest prefix that a record can hold: at most kMaxNameBytes, ending between UTF-8 characters.
 std::string_view CutName(std::string_view name);
 
-// Encodes events one after the other. A record says only what differs from the events before it, so an event that was
-// encoded counts for the next one after Accept() alone: one that did not fit into the file must not. No heap, no system
-// calls. Not thread-safe.
+// Encodes consecutive events. A record contains only what differs from the previous events. Accept() makes an encoded
+// event the base for the next one. It must not be called for an event that did not fit into the file. No heap
+// allocation, no system calls. Not thread-safe.
 class TraceRecordEncoder {
  public:
-  // Writes `event` to `out`, which has room for trace_format::kMaxRecordBytes; the bytes written, 1 to that. O(1).
+  // Writes `event` to `out`, which has space for trace_format::kMaxRecordBytes. Returns the bytes written, at least 1.
+  // O(1).
   size_t Encode(const Event& event, unsigned char* out) const;
   void Accept(const Event& event);
 
-  // The same for notes. `out` has room for kMaxNoteBytes; Launch::position, first_block and the times of its work are
-  // not written. Names get their ordinals in the order in which they are encoded; `name`: as CutName() gives it. At
-  // most kMaxLaunchBlocks of a launch's blocks are written. O(bytes written).
+  // The same for notes.
+  // - `out` has space for kMaxNoteBytes.
+  // - Launch::position, first_block and the times of its work are not written.
+  // - Names get ordinals in the order of encoding. `name`: as CutName() returns it.
+  // - At most kMaxLaunchBlocks of a launch's blocks are written.
+  // O(bytes written).
   size_t EncodeName(std::string_view name, unsigned char* out) const;
   size_t Encode(const Launch& launch, const uint64_t* blocks, unsigned char* out) const;
   size_t Encode(const LaunchWork& work, unsigned char* out) const;

@@ -33,13 +33,13 @@ void Put(unsigned char* base, size_t at, T value) {
   memcpy(base + at, &value, sizeof(value));
 }
 
-// The program's path, cut to what the header holds.
+// Reads the program's path, cut to the space in the header.
 uint32_t ReadProgram(unsigned char* out) {
   ssize_t length = readlink("/proc/self/exe", reinterpret_cast<char*>(out), kProgramMax);
   return length > 0 ? static_cast<uint32_t>(length) : 0;
 }
 
-// Programs close descriptors they do not know, above all the low ones: keep ours out of the way.
+// Programs close unknown descriptors, above all low ones: moves ours out of the way.
 int MoveUp(int fd) {
   int moved = fcntl(fd, F_DUPFD_CLOEXEC, 512);
   if (moved < 0) return fd;
@@ -47,7 +47,7 @@ int MoveUp(int fd) {
   return moved;
 }
 
-// Opens a new regular file at `path`, in place of one that is there. -1 with errno set on failure.
+// Opens a new regular file at `path`, replacing an existing one. Returns -1 with errno set on failure.
 int OpenNew(const char* path) {
   struct stat info;
   if (lstat(path, &info) == 0) {
@@ -66,17 +66,17 @@ int OpenNew(const char* path) {
 
 struct TraceWriter::State {
   int fd = -1;
-  dev_t device = 0;  // of the file; tells whether `fd` is still ours
+  dev_t device = 0;  // of the file; tells whether `fd` is still this file's
   ino_t inode = 0;
   uint64_t limit = 0;
   uint64_t page = kPageBytes;
 
   unsigned char* header = nullptr;  // the first page, mapped throughout
-  unsigned char* window = nullptr;  // where records are written: kStepBytes of the file from window_begin
+  unsigned char* window = nullptr;  // records are written here: kStepBytes of the file from window_begin
   uint64_t window_begin = 0;        // a multiple of the page size
   uint64_t window_end = 0;          // space is claimed up to here
   unsigned char* alive = nullptr;   // a page that fork wipes: 0 in a child
-  uint64_t position = 0;            // where the next record goes
+  uint64_t position = 0;            // position of the next record
   uint64_t events = 0;
   uint64_t launches = 0;
   NameOrdinal names = 0;
@@ -101,12 +101,12 @@ TraceWriter::State::~State() {
   if (alive != nullptr) munmap(alive, page);
 }
 
-// Claims the next kStepBytes of the file, up to the limit, and maps them: room for a record at least. The old window
-// stays on failure.
+// Claims the next kStepBytes of the file, up to the limit, and maps them: space for at least one record. Keeps the old
+// window on failure.
 TraceStatus TraceWriter::State::Grow(size_t record_bytes) {
   struct stat info;
   if (fstat(fd, &info) != 0 || info.st_dev != device || info.st_ino != inode) {
-    fd = -1;  // the program closed it and the number names another file now
+    fd = -1;  // the program closed it, and the number now names another file
     return TraceStatus::kNoSpace;
   }
   uint64_t begin = position & ~(page - 1);
@@ -146,7 +146,7 @@ void TraceWriter::State::WriteHeader() {
   Put(header, kProgramLengthAt, ReadProgram(header + kProgramAt));
 }
 
-// One aligned store: a reader, and whoever reads the file after a crash, sees whole records only.
+// One aligned store: readers see only complete records, during the run and after a crash.
 void TraceWriter::State::Commit() {
   __atomic_store_n(reinterpret_cast<uint64_t*>(header + kCommittedAt), position, __ATOMIC_RELEASE);
 }
@@ -164,7 +164,7 @@ TraceStatus TraceWriter::State::Open(const char* path) {
   if (guard == MAP_FAILED) return TraceStatus::kNoSpace;
   alive = static_cast<unsigned char*>(guard);
   *alive = 1;
-  madvise(guard, page, MADV_WIPEONFORK);  // before Linux 4.14 the caller alone keeps a child from appending
+  madvise(guard, page, MADV_WIPEONFORK);  // before Linux 4.14 only the caller keeps a child from appending
 
   position = kHeaderBytes;
   TraceStatus status = Grow(kMaxRecordBytes);
@@ -178,7 +178,7 @@ TraceStatus TraceWriter::State::Open(const char* path) {
   return TraceStatus::kOk;
 }
 
-// Ends the recording: notes why, and gives back the space claimed beyond the last record.
+// Ends the recording: stores the reason, and gives back the space claimed beyond the last record.
 void TraceWriter::State::Stop(uint32_t state) {
   if (!open) return;
   open = false;
@@ -213,7 +213,7 @@ std::unique_ptr<TraceWriter> TraceWriter::Create(const char* path, uint64_t limi
   return nullptr;
 }
 
-// Puts a record behind the last one and commits it. False when the recording has ended over it.
+// Writes a record behind the last one and commits it. Returns false if that ended the recording.
 bool TraceWriter::State::Write(const unsigned char* record, size_t length) {
   if (position + length > window_end) {
     TraceStatus status = Grow(std::max(length, kMaxRecordBytes));
@@ -245,7 +245,7 @@ bool TraceWriter::AppendNote(Encode encode) {
   if (!state.open || state.InChild()) return false;
   if (state.note == nullptr) {
     state.note = std::make_unique<unsigned char[]>(kMaxNoteBytes);
-    Put(state.header, kVersionAt, kVersionWithNotes);  // before the first of them counts
+    Put(state.header, kVersionAt, kVersionWithNotes);  // before the first note counts
   }
   return state.Write(state.note.get(), encode(state.note.get()));
 }
@@ -280,7 +280,7 @@ uint64_t TraceWriter::LaunchCount() const { return state_->launches; }
 void TraceWriter::Close() {
   if (state_ == nullptr || !state_->open) return;
   if (state_->InChild()) {
-    state_->open = false;  // the file is the parent's
+    state_->open = false;  // the file belongs to the parent
     if (state_->fd >= 0) close(state_->fd);
     return;
   }

@@ -1,4 +1,4 @@
-// Writes a trace file as the job runs, so that nothing recorded is lost however the process ends.
+// Writes a trace file while the job runs, so that no recorded event is lost however the process ends.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,18 @@ struct LaunchWork;  // profiler/trace_record.h
 
 enum class TraceStatus : uint8_t { kOk, kCannotOpen, kNoSpace, kTooLarge };
 
-// The file is written through a shared mapping: what Append has returned from survives _exit, signals and exceptions.
-// Space on the disk is claimed before it is mapped, so that a full disk ends the recording and not the process.
-// Append: no heap allocation, no system call but once per mebibyte of events. Not thread-safe: the caller locks.
-// In a forked child the writer is inert: Append returns false, Close leaves the file alone.
+// Writes the file through a shared mapping. So every event for which Append has returned survives _exit, signals and
+// exceptions. Disk space is claimed before it is mapped, so that a full disk ends the recording and not the process.
+// Append makes no heap allocation, and a system call only once per mebibyte of events. Not thread-safe: the caller
+// locks. In a forked child the writer is inert: Append returns false, and Close leaves the file alone.
 class TraceWriter {
  public:
-  // Creates `path`. A file that is there already is replaced by a new one, not overwritten: another process may still
-  // be writing it. Null with *status set on failure: kCannotOpen (errno says why; also for anything that is no regular
-  // file), kNoSpace, kTooLarge (`limit_bytes` is below kMinLimitBytes). `limit_bytes`: largest file size, after which
-  // recording stops (the file stays valid).
+  // Creates `path`. Replaces an existing file by a new one instead of overwriting it: another process may still be
+  // writing the old one. `limit_bytes`: maximum file size, after which recording stops (the file stays valid). Returns
+  // null and sets *status on failure:
+  // - kCannotOpen: errno says why; also for anything but a regular file;
+  // - kNoSpace;
+  // - kTooLarge: `limit_bytes` is below kMinLimitBytes.
   static std::unique_ptr<TraceWriter> Create(const char* path, uint64_t limit_bytes, TraceStatus* status);
   ~TraceWriter();  // Close()
   TraceWriter(const TraceWriter&) = delete;
@@ -31,13 +33,13 @@ class TraceWriter {
 
   static constexpr uint64_t kMinLimitBytes = 4096;
 
-  // False when recording has stopped (disk full, limit reached, closed). O(1), 1 to 40 bytes of file; of a release the
-  // size is not written (the reader knows it from the allocation).
+  // Appends an event. Returns false if recording has stopped (disk full, limit reached, closed). O(1), 1 to 40 bytes of
+  // file. The size of a release is not written (the reader knows it from the allocation).
   bool Append(const Event& event);
 
-  // Notes, between the events (what is written of each: TraceRecordEncoder). False as above. The first one makes the
-  // file one of version 2. Throws bad_alloc before its first record, then never again; O(bytes written). The name's
-  // ordinal in this file; kNoName when recording has stopped. One that is too long is cut.
+  // Append notes between the events (TraceRecordEncoder says what is written). Return false as above. The first note
+  // makes the file version 2. May throw bad_alloc before its first record, never later. O(bytes written). AppendName
+  // returns the name's ordinal in this file; kNoName if recording has stopped. It cuts names that are too long.
   NameOrdinal AppendName(std::string_view name);
   bool Append(const Launch& launch, const uint64_t* blocks);
   bool Append(const LaunchWork& work);
@@ -46,7 +48,7 @@ class TraceWriter {
   bool Append(const DriverMemory& memory);
   uint64_t LaunchCount() const;
 
-  void Close();  // cuts the file to its length; idempotent
+  void Close();  // truncates the file to its length; idempotent
   uint64_t EventCount() const;
 
  private:

@@ -52,7 +52,7 @@ Uses FindUses(const Trace& trace, const Notes& notes) {
   Uses uses;
   const BlockIndex index = ListBlocks(trace, &uses);
   FindClock(trace, notes, &uses);
-  // Twice over the launches: how many there are of each block, then which.
+  // Two passes over the launches: first the count of each block, then its launches.
   auto each = [&](auto use) {
     for (uint64_t i = 0; i < notes.launches.size(); ++i) {
       const Launch& launch = notes.launches[i];

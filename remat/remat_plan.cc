@@ -12,17 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "packer/block_unit.h"
 #include "packer/pack.h"
-#include "remat/baselines/dtr.h"
-#include "remat/baselines/echo.h"
-#include "remat/baselines/memonger.h"
-#include "remat/baselines/superneurons.h"
-#include "remat/baselines/tflms.h"
-#include "remat/chen/plans.h"
 #include "remat/core/load.h"
+#include "remat/core/schedule_builder.h"
 #include "remat/core/verifier.h"
-#include "remat/dqn/dqn.h"
 #include "remat/exact/bounds.h"
-#include "remat/exact/knapsack.h"
+#include "remat/planners.h"
 #include "remat/search/search.h"
 
 namespace hotpack::remat {
@@ -30,18 +24,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::pair<std::string_view, RematAlgorithm> kNames[] = {{"auto", RematAlgorithm::kAuto},
-                                                                  {"search", RematAlgorithm::kSearch},
-                                                                  {"chen", RematAlgorithm::kChen},
-                                                                  {"echo", RematAlgorithm::kEcho},
-                                                                  {"dtr", RematAlgorithm::kDtr},
-                                                                  {"knapsack", RematAlgorithm::kKnapsack},
-                                                                  {"dqn", RematAlgorithm::kDqn},
-                                                                  {"memonger", RematAlgorithm::kMemonger},
-                                                                  {"superneurons", RematAlgorithm::kSuperNeurons},
-                                                                  {"tflms", RematAlgorithm::kTflms}};
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
-constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
+constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
 struct Packed {
   Instance instance;
@@ -88,41 +72,18 @@ class Planner {
     Add("program",
         BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine)
             .schedule);
-    if (budget <= 0) return Fastest();  // the step as it is
-    if (Is(RematAlgorithm::kChen))
-      AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
-    if (Is(RematAlgorithm::kEcho)) {
-      const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
-      Add("echo", BuildSchedule(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
+    if (budget <= 0) return Fastest();  // the unmodified step
+    for (const PlannerTraits& planner : kPlanners) {
+      if (FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner);
     }
-    if (Is(RematAlgorithm::kDtr))
-      AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
-    if (Is(RematAlgorithm::kKnapsack)) {
-      AddWithin("knapsack", [this](Bytes bytes) {
-        return ScheduleByKnapsack(graph_, values_, bytes, {.machine = options_.machine});
-      });
-    }
-    if (Is(RematAlgorithm::kMemonger)) {
-      AddWithin("memonger",
-                [this](Bytes bytes) { return ScheduleByMemonger(graph_, values_, bytes, options_.machine); });
-    }
-    if (Is(RematAlgorithm::kSuperNeurons, options_.swap)) {
-      AddWithin("superneurons",
-                [this](Bytes bytes) { return ScheduleBySuperNeurons(graph_, values_, bytes, options_.machine); });
-    }
-    if (Is(RematAlgorithm::kTflms, options_.swap)) {
-      AddWithin("tflms", [this](Bytes bytes) { return ScheduleByTflms(graph_, values_, bytes, options_.machine); });
-    }
-    if (Is(RematAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
-    if (Is(RematAlgorithm::kSearch)) AddSearch(from);
+    if (Runs(TraitsOf(RematAlgorithm::kSearch))) AddSearch(from);  // last: it gets the rest of the time
     return Fastest();
   }
 
  private:
-  // Planners that copy to the host do so whatever is asked for.
+  // Some planners always copy to the host, whatever `options_.swap` says.
   bool Swaps() const {
-    return options_.swap || options_.algorithm == RematAlgorithm::kDqn ||
-           options_.algorithm == RematAlgorithm::kSuperNeurons || options_.algorithm == RematAlgorithm::kTflms;
+    return options_.swap || (options_.algorithm != RematAlgorithm::kAuto && TraitsOf(options_.algorithm).copies);
   }
   Bytes Least() {
     if (least_memory_ < 0) {
@@ -147,30 +108,25 @@ class Planner {
     candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome), {}, {}});
     return &candidates_.back();
   }
-  // `with_all`: for auto, too.
-  bool Is(RematAlgorithm algorithm, bool with_all = true) const {
-    return options_.algorithm == algorithm || (with_all && options_.algorithm == RematAlgorithm::kAuto);
+  static const PlannerTraits& TraitsOf(RematAlgorithm algorithm) {
+    return kPlanners[static_cast<size_t>(algorithm) - 1];
   }
-  // A planner that bounds what is live at once. Its arena may be above that: then it gets less.
-  template <typename Make>
-  void AddWithin(const char* algorithm, Make make) {
+  bool Runs(const PlannerTraits& planner) const {
+    if (options_.algorithm != RematAlgorithm::kAuto) return options_.algorithm == planner.algorithm;
+    return planner.in_auto == InAuto::kAlways || (planner.in_auto == InAuto::kWithCopies && options_.swap);
+  }
+  // A planner bounds the live bytes. Where its arena exceeds the budget, it runs again with less.
+  void AddPlanner(const PlannerTraits& planner) {
+    const PlannerInput input = {graph_, values_, options_.machine, options_.seed, options_.time_limit_ns};
     for (const double part : {1.0, 0.99, 0.97, 0.94}) {
-      absl::StatusOr<Schedule> schedule = make(static_cast<Bytes>(part * static_cast<double>(budget_)));
+      absl::StatusOr<Schedule> schedule =
+          FunctionOf(planner.algorithm)(input, static_cast<Bytes>(part * static_cast<double>(budget_)));
       if (!schedule.ok()) return;
-      const Candidate* candidate = Add(algorithm, *std::move(schedule));
-      if (candidate != nullptr && Pack(&candidates_.back()) <= budget_) return;
+      const Candidate* candidate = Add(planner.name, *std::move(schedule));
+      if (!planner.by_budget || (candidate != nullptr && Pack(&candidates_.back()) <= budget_)) return;
     }
   }
-  absl::StatusOr<Schedule> Learn(Bytes bytes) {
-    DqnOptions options;
-    options.machine = options_.machine;
-    options.learning.seed = options_.seed;
-    options.learning.time_limit_ns = options_.time_limit_ns;
-    absl::StatusOr<DqnPlan> plan = PlanByDqn(graph_, values_, bytes, options);
-    if (!plan.ok()) return plan.status();
-    return std::move(plan->schedule);
-  }
-  // The search's time: what the other planners have left, or a moment.
+  // The search's time limit: the rest that the other planners left, or a small minimum.
   struct SearchTime {
     int64_t limit_ns;
     steady_clock::time_point begin = steady_clock::now();
@@ -361,9 +317,11 @@ class Planner {
 }  // namespace
 
 std::optional<RematAlgorithm> PlanAlgorithmFromName(std::string_view name) {
-  const auto found =
-      std::find_if(std::begin(kNames), std::end(kNames), [name](const auto& entry) { return entry.first == name; });
-  return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
+  if (name == "auto") return RematAlgorithm::kAuto;
+  for (const PlannerTraits& planner : kPlanners) {
+    if (name == planner.name) return planner.algorithm;
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options) {

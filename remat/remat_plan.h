@@ -11,25 +11,12 @@
 #include "packer/types.h"
 #include "remat/core/schedule.h"
 #include "remat/core/simulator.h"
+#include "remat/planner_list.h"
 #include "remat/search/budget_fit.h"
 
 namespace hotpack::remat {
 
-enum class RematAlgorithm {
-  kAuto,      // search, and the others' plans beside it; those that copy to the host where that is asked for; not dqn
-  kSearch,    // hotpack's own (remat/search/search.h)
-  kChen,      // the fastest plan of Chen's searches that fits (remat/chen/plans.h)
-  kEcho,      // Echo's one plan, if it fits (remat/baselines/echo.h)
-  kDtr,       // DTR's heuristic offline (remat/baselines/dtr.h)
-  kKnapsack,  // saved results as a knapsack (remat/exact/knapsack.h)
-  kDqn,       // a deep Q-network (remat/dqn/dqn.h); copies to the host
-  kMemonger,  // remat/baselines/memonger.h
-  kSuperNeurons,  // remat/baselines/superneurons.h; copies to the host
-  kTflms,         // remat/baselines/tflms.h; copies to the host
-};
 std::optional<RematAlgorithm> PlanAlgorithmFromName(std::string_view name);
-inline constexpr const char* kRematAlgorithmNames =
-    "auto, search, chen, echo, dtr, knapsack, dqn, memonger, superneurons, tflms";
 
 struct PlanOptions {
   RematAlgorithm algorithm = RematAlgorithm::kAuto;

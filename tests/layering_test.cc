@@ -1,4 +1,4 @@
-// The order of the layers, and what no file of the project may contain.
+// The order of the layers, and the forbidden contents of the project's files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 std::string Read(const fs::path& path);
 
-// What the files of a folder may include: folders (ending in a slash) and single files; "everything".
+// The permitted includes of a folder: folders (ending in a slash) and single files; "everything".
 using Layers = std::map<std::string, std::set<std::string>>;
 
 // The rows of the table between <!-- layers --> and <!-- end -->: `folder/` | may include | ...
@@ -109,7 +109,7 @@ std::set<std::string> EnvironmentVariables(const std::string& text) {
   return names;
 }
 
-// What the page's links of the form [text](path) name, those to other sites and within the page left out.
+// Returns the targets of the page's links of the form [text](path), without those to other sites and within the page.
 std::vector<std::string> RelativeLinks(const std::string& text) {
   static const std::regex pattern(R"re(\]\(([^)#\s]+)(?:#[^)]*)?\))re");
   std::vector<std::string> links;
@@ -213,7 +213,7 @@ TEST(LayeringTest, PagesLinkToFilesThatExist) {
   }
 }
 
-// The checks themselves find what they are for.
+// The checks themselves detect violations.
 TEST(LayeringTest, ChecksFindPlantedFaults) {
   const Layers layers = ParseLayers(
       "text\n<!-- layers -->\n| folder | may include | for |\n|---|---|---|\n| `packer/` | nothing of ours | a |\n"

@@ -1,4 +1,4 @@
-// How often a property test tries.
+// The number of tries of property tests.
 #pragma once
 
 namespace hotpack::testing {

@@ -1,14 +1,14 @@
-# Sourced by tools/demo, tools/test and tools/lint: brings a machine to where hotpack is built. Silent about what is already there.
+# Sourced by tools/demo, tools/test and tools/lint: prepares a machine for building hotpack. Silent about parts that exist already.
 #
 #   setup_build PRESET INSTALL(yes|no) WHAT(tests|demo)   leaves a finished build in build_directory PRESET: of all, or
-#                                                         of what tools/demo runs; the one goes on where the other ended
+#                                                         of the targets of tools/demo; either continues the other's
 #
-# Exit code 2 when something is missing that only the user can provide, 1 when the build fails.
+# Exit code 2 if something is missing that only the user can provide, 1 if the build fails.
 
 source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev libeigen3-dev)
-# What is not built until tools/test asks for it.
+# Targets that are not built until tools/test needs them.
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
 # What tools/lint runs.
 lint_packages=(clang-format python3-venv)
@@ -19,7 +19,7 @@ build_directory() {
   if [ "$1" = release ]; then echo "$source_directory/build"; else echo "$source_directory/build-$1"; fi
 }
 
-# The named Debian packages that are not installed, one a line.
+# Prints those of the named Debian packages that are not installed, one per line.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -27,7 +27,7 @@ missing_packages() {
   done
 }
 
-# Runs a command as root: directly, or through sudo. False if neither is possible.
+# Runs a command as root: directly, or through sudo. Returns false if neither is possible.
 as_root() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
@@ -88,7 +88,7 @@ find_cuda_headers() {
   done
 }
 
-# Runs a command with its output in a log; on failure shows the log's tail and ends.
+# Runs a command with its output in a log. On failure shows the log's tail and exits.
 quietly() {
   local what=$1 log=$2
   shift 2
@@ -99,7 +99,7 @@ quietly() {
   fi
 }
 
-# Brings Python packages to a build, in an environment of their own, at the pinned versions (docs/dependencies.md).
+# Installs Python packages for a build, in their own environment, at the pinned versions (docs/dependencies.md).
 # Never fails: without them the tests that need them are skipped.
 #   setup_packages ENVIRONMENT(of tools/pins) BUILD_DIRECTORY WHAT
 setup_packages() {
@@ -122,8 +122,8 @@ setup_highs() {
   setup_packages solvers "$2" highspy
 }
 
-# Brings Chromium to the machine, for the test of the report page (some 100 MB to fetch, less than a minute). Never fails:
-# without it that test is skipped.
+# Installs Chromium for the test of the report page (some 100 MB to fetch, less than a minute). Never fails: without it
+# that test is skipped.
 #   setup_browser INSTALL(yes|no)
 setup_browser() {
   command -v dpkg-query >/dev/null && [ "$1" = yes ] || return 0
@@ -133,8 +133,8 @@ setup_browser() {
   if ! (install_packages yes "${missing[@]}"); then say "the report page is not tested in a browser"; fi
 }
 
-# PyTorch for the tests and examples that use it: some gigabytes, since its CUDA libraries come with it. Nothing is
-# installed where HOTPACK_TORCH_PYTHON names a Python.
+# PyTorch for the tests and examples that use it: some gigabytes, since it includes its CUDA libraries. Installs nothing
+# if HOTPACK_TORCH_PYTHON names a Python.
 #   setup_torch INSTALL(yes|no) BUILD_DIRECTORY
 setup_torch() {
   local differences
@@ -146,7 +146,7 @@ setup_torch() {
   fi
 }
 
-# What tools/demo runs, where there is nvcc or not.
+# The targets of tools/demo, with or without nvcc.
 demo_targets=(hotpack_command hotpack_preload hotpack simgpu_cuda simgpu_cudart simgpu_witness)
 
 setup_build() {
@@ -170,7 +170,7 @@ setup_build() {
       exit 2
     fi
     say "building in $build (the first time takes some minutes)"
-    # A half-finished configuration of before would keep what it did not find.
+    # An unfinished earlier configuration would keep what it did not find.
     quietly "the configuration" "$log" cmake --preset "$preset" --fresh -S "$source_directory" \
       -DHOTPACK_CUDA_INCLUDE_DIR="$headers" -DHOTPACK_BUILD_TESTS="$tests"
   elif [ "$what" = tests ] && grep -q '^HOTPACK_BUILD_TESTS:BOOL=OFF' "$build/CMakeCache.txt"; then

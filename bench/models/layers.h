@@ -1,5 +1,5 @@
-// Networks as tables of layers, and what one propagation of them asks for: a framework that gives every tensor a block
-// of its own. Sizes follow from the layers' shapes alone.
+// Networks as tables of layers, and the requests of one propagation in a framework that gives every tensor its own
+// block. Sizes follow from the layers' shapes alone.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hotpack::bench {
 
-// Of one image. A vector of n values is {n, 1, 1}.
+// The shape of one image. A vector of n values is {n, 1, 1}.
 struct Shape {
   int64_t channels = 1;
   int64_t height = 1;
@@ -20,8 +20,8 @@ struct Shape {
 
 using Tensor = int;  // the ordinal of a tensor in its network
 
-// A window that is moved over the image, square unless `width` is given. With `cover_all` a last window that reaches
-// over the edge counts, as in the pooling of Chainer and Caffe; without, it does not.
+// A window that moves over the image, square unless `width` is given. With `cover_all` a last window across the edge
+// counts, as in the pooling of Chainer and Caffe.
 struct Window {
   int64_t size = 1;
   int64_t stride = 1;
@@ -31,14 +31,14 @@ struct Window {
   int64_t width_pad = 0;  // only with a width
 };
 
-// A network for mini-batches of a given size. Elements are 4 bytes. Every layer is given tensors made before it. Not
+// A network for mini-batches of a given size. Elements have 4 bytes. Every layer's inputs must be made before it. Not
 // thread-safe.
 class Network {
  public:
   explicit Network(int64_t batch) : batch_(batch) {}
 
-  // The whole workspace of a convolution (Sekiyama 2018, §5.1: 8 MB by default). Chainer 3 takes this much for every
-  // convolution, whatever its algorithm then needs.
+  // The workspace of every convolution (Sekiyama 2018, §5.1: 8 MB by default). Chainer 3 takes this much whatever the
+  // algorithm needs.
   static constexpr Bytes kWorkspace = Bytes{8} << 20;
 
   Tensor Input(Shape shape);  // the images; held by the caller to the end
@@ -46,31 +46,33 @@ class Network {
   Tensor Conv(Tensor in, int64_t channels, Window window, bool bias = true);
   Tensor Pool(Tensor in, Window window);
   Tensor Pointwise(Tensor in);  // relu, softmax: an output of the input's shape
-  Tensor Normalise(Tensor in);  // local response normalisation: in training its scale is kept, of the input's shape
-  Tensor BatchNorm(Tensor in);  // two parameters and two averages a channel
-  Tensor Dropout(Tensor in);    // in training a mask of the input's shape is kept; in inference it does nothing
+  Tensor Normalise(Tensor in);  // local response normalisation: training keeps its scale, of the input's shape
+  Tensor BatchNorm(Tensor in);  // two parameters and two averages per channel
+  Tensor Dropout(Tensor in);    // training keeps a mask of the input's shape; inference does nothing
   Tensor FullyConnected(Tensor in, int64_t values);
   Tensor Concat(const std::vector<Tensor>& in);  // along the channels
   Tensor Add(Tensor a, Tensor b);
   Tensor Loss(Tensor in, Tensor labels);  // one number
-  void HoldWeights(int64_t elements);     // of layers that are not in this propagation
+  void HoldWeights(int64_t elements);     // of layers outside this propagation
 
-  // Forward propagation alone, as a packing instance. A layer allocates its output, then its workspace, which it
-  // releases at its end; a tensor is released when the last layer that reads it is done, or when it was made if none
-  // does. O(layers).
+  // Returns the forward propagation alone as a packing instance. A layer allocates its output, then its workspace,
+  // which it releases at its end. A tensor is released after the last layer that reads it, or when it was made if no
+  // layer reads it. O(layers).
   Instance Inference() const;
 
-  // Forward and backward. Outputs are kept for the backward pass, which visits the layers in reverse: a layer allocates
-  // the gradients of its inputs where there is none yet (and, for a convolution, a workspace at a time for the
-  // gradients of weights and of input), then releases its output and its output's gradient. Gradients of weights are
-  // kept over the iteration by the framework and are not in the instance (Figure 2: only what is released by the end of
-  // a propagation is optimised), and dropout is left out, for its masks are small. O(layers).
+  // Returns the forward and backward propagation. O(layers).
+  //  1. Outputs are kept for the backward pass, which visits the layers in reverse.
+  //  2. A layer allocates the gradients of its inputs that do not exist yet. A convolution also allocates one workspace
+  //     each for the gradients of weights and of input. Then the layer releases its output and its output's gradient.
+  //  3. Gradients of weights are not in the instance, because the framework keeps them over the iteration (Figure 2:
+  //     only blocks released by the end of a propagation are optimised).
+  //  4. Dropout is left out, because its masks are small.
   Instance Training() const;
 
-  // A whole run of that many marked iterations, weights included: what Chainer 3 asks for (bench/models/run.cc).
-  // O(layers · iterations).
+  // Returns a whole run of so many marked iterations, weights included, with the requests of Chainer 3
+  // (bench/models/run.cc). O(layers · iterations).
   Trace RecordInference(int iterations) const;
-  Trace RecordTraining(int iterations) const;  // with the momentum method, one state a weight
+  Trace RecordTraining(int iterations) const;  // with the momentum method, one state per weight
 
   Shape ShapeOf(Tensor tensor) const { return tensors_[static_cast<size_t>(tensor)].shape; }
   int64_t WeightCount() const;  // elements of all weights, averages not included
@@ -78,8 +80,8 @@ class Network {
  private:
   struct TensorInfo {
     Shape shape;
-    int64_t images;      // 1 if it is no mini-batch
-    bool given = false;  // comes from the caller, who holds it
+    int64_t images;      // 1 if it is not a mini-batch
+    bool given = false;  // the caller made it and holds it
   };
   struct Layer {
     std::vector<Tensor> in;
@@ -87,7 +89,7 @@ class Network {
     Bytes workspace = 0;
     std::vector<int64_t> weights{};   // elements of each
     std::vector<int64_t> averages{};  // elements of each: live as long as the weights, and have no gradient
-    std::vector<int64_t> kept{};      // elements of each: from a training's forward to the end of its backward pass
+    std::vector<int64_t> kept{};  // elements of each: kept from a training's forward to the end of its backward pass
     bool dropout = false;
   };
 
@@ -97,9 +99,9 @@ class Network {
   Tensor AddLayer(Layer layer, Shape out);
   int64_t ElementsOf(Tensor tensor) const;
   Bytes BytesOf(Tensor tensor) const;
-  // For each tensor the one that holds its values where dropout does nothing.
+  // Returns for each tensor the one that holds its values if dropout does nothing.
   std::vector<size_t> WithoutDropout() const;
-  // One forward propagation that keeps nothing.
+  // Runs one forward propagation that keeps nothing.
   void Infer(Tape* tape) const;
 
   int64_t batch_;

@@ -21,7 +21,7 @@ struct Inception {
   int64_t reduce_three, three;  // "#3×3 reduce", "#3×3"
   int64_t reduce_five, five;    // "#5×5 reduce", "#5×5"
   int64_t pool;                 // "pool proj"
-  bool pool_before = false;     // a 3×3 pooling with stride 2 comes first
+  bool pool_before = false;     // a 3×3 pooling with stride 2 precedes it
 };
 
 constexpr Inception kInceptions[] = {
@@ -48,7 +48,7 @@ constexpr int64_t AuxiliaryWeights(int64_t channels) {
   return channels * 128 + 128 + 4 * 4 * 128 * 1024 + 1024 + 1024 * kClasses + kClasses;
 }
 
-// The branches side by side, their relu after they are put together.
+// Appends the branches in parallel, with one relu after their concatenation.
 Tensor AddInception(Network* net, Tensor in, const Inception& row) {
   const Tensor one = net->Conv(in, row.one, kOne);
   const Tensor three = net->Conv(ConvRelu(net, in, row.reduce_three, kOne), row.three, kThree);

@@ -1,16 +1,17 @@
 // The convolutional networks of the paper's figures (Sekiyama 2018, §5). For two of them its exact solver found the
 // optimum.
 //
-// Inference on one input needs, by its §5.2, 10169344 bytes for AlexNet and 12202496 for GoogLeNet. The sizes of the
-// layers say what these sums are made of. Both are reached in the first convolution:
+// By §5.2, inference on one input needs 10169344 bytes for AlexNet and 12202496 for GoogLeNet. The layers' sizes
+// explain these sums. Both are reached in the first convolution:
 //
 //   AlexNet      3·227²·4 → 618496 image    + 96·55²·4 → 1161728 conv1's output    + 8 MiB workspace + 512
 //   GoogLeNet    3·224²·4 → 602112 image    + 64·112²·4 → 3211264 conv1's output   + 8 MiB workspace + 512
 //
-// (each rounded up to 512). Image, output and workspace follow from the architectures and from §5.1. *Inferred* is the
-// last block of 512 bytes, the smallest there is, which lives while the first convolution runs: here it is the image's
-// label, which Chainer's example networks are called with together with the image. Inferred as well, and without an
-// effect on the peak, is the order of small blocks, and that image and label are held to the end.
+// (each rounded up to 512). Image, output and workspace follow from the architectures and from §5.1.
+//
+// *Inferred*: the last block of 512 bytes, the smallest size, which lives while the first convolution runs. Here it is
+// the image's label, which Chainer's example networks receive together with the image. Also inferred, without an effect
+// on the peak: the order of small blocks, and that image and label are held to the end.
 #pragma once
 
 #include "bench/models/layers.h"
@@ -21,16 +22,16 @@ namespace hotpack::bench {
 // response normalisation, then pooling.
 Network AlexNet(int64_t batch);
 
-// Szegedy et al. 2015, Table 1. Inference discards the auxiliary classifiers (their §5), but a program that has trained
-// them has their weights.
+// Szegedy et al. 2015, Table 1. Inference omits the auxiliary classifiers (their §5), but a program that has trained
+// them holds their weights.
 Network GoogLeNet(int64_t batch);
-Network GoogLeNetInTraining(int64_t batch);  // with them
+Network GoogLeNetInTraining(int64_t batch);  // with the auxiliary classifiers
 
 // He et al. 2015, Table 1, 50 layers.
 Network ResNet50(int64_t batch);
 
-// Szegedy et al. 2016, the two versions of Inception-ResNet; of the second with the stem of the published weights, and
-// without the auxiliary classifier. Which one the paper uses it does not say.
+// Szegedy et al. 2016, the two versions of Inception-ResNet, the second with the stem of the published weights and
+// without the auxiliary classifier. The paper does not say which one it uses.
 Network InceptionResNet1(int64_t batch);
 Network InceptionResNet2(int64_t batch);
 

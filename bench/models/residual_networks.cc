@@ -30,15 +30,16 @@ Tensor Bottleneck(Network* net, Tensor in, int64_t width, int64_t stride, bool s
   return net->Pointwise(net->Add(h, shortcut ? ConvNorm(net, in, 4 * width, first) : in));
 }
 
-// Szegedy et al. 2016, Figures 16, 17 and 19: h + scaled 1 × 1 convolution of the branches. Scaling makes a tensor of
-// its own.
+// Szegedy et al. 2016, Figures 16, 17 and 19: h + scaled 1 × 1 convolution of the branches. The scaled result is a
+// tensor of its own.
 Tensor Residual(Network* net, Tensor in, const std::vector<Tensor>& branches, bool relu = true) {
   const Tensor up = net->Conv(net->Concat(branches), net->ShapeOf(in).channels, kOne);
   const Tensor sum = net->Add(in, net->Pointwise(up));
   return relu ? net->Pointwise(sum) : sum;
 }
 
-// What the two versions differ in (Szegedy et al. 2016, Figures 10 to 19; the second as in the published weights).
+// The differences between the two versions (Szegedy et al. 2016, Figures 10 to 19; the second as in the published
+// weights).
 struct Version {
   bool branches_in_stem;
   int64_t a, b, c;            // blocks
@@ -47,7 +48,7 @@ struct Version {
   int64_t b_left, b_rows[3];  // of block B
   int64_t two, three, four;   // of reduction B's later branches
   int64_t c_rows[3];          // of block C
-  int64_t last;               // of a convolution at the end; 0: there is none
+  int64_t last;               // of a convolution at the end; 0: none
 };
 constexpr Version kFirst = {false,           5, 10, 5, 32, 32, {192, 192, 256}, 128, {128, 128, 128}, 256, 256, 256,
                             {192, 192, 192}, 0};
@@ -60,7 +61,7 @@ Tensor BlockA(Network* net, Tensor in, const Version& version) {
   return Residual(net, in, {ConvNormRelu(net, in, 32, kOne), two, ConvNormRelu(net, three, version.a_third, kThree)});
 }
 
-// A 1 × 1 convolution beside another, which 1 × n and n × 1 follow.
+// A 1 × 1 convolution in parallel to another one, which 1 × n and n × 1 follow.
 Tensor BlockOfRows(Network* net, Tensor in, int64_t n, int64_t left, const int64_t (&rows)[3], bool relu) {
   const int64_t pad = n / 2;
   Tensor h = ConvNormRelu(net, in, rows[0], kOne);

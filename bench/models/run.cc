@@ -1,11 +1,9 @@
-// A whole run of a network as Chainer 3 makes it, by its documentation and behaviour (Sekiyama 2018, §5.1, uses 3 RC
-// 1.0):
-//   - weights and averages are there before the first iteration; the momentum method's state appears in the first
-//     update;
-//   - gradients of weights live from one backward pass until the next forward pass is through (`cleargrads` comes after
-//     it), so they are carried over the boundary between two iterations;
-//   - the loss holds the graph, and the graph every output, until the whole backward pass is done;
-//   - a second gradient of the same tensor gets memory of its own, is added to the first and given back.
+// A whole run of a network as in Chainer 3, by its documentation and behaviour (Sekiyama 2018, §5.1, uses 3 RC 1.0):
+//  1. Weights and averages exist before the first iteration. The momentum method's state appears in the first update.
+//  2. Gradients of weights live from one backward pass until the end of the next forward pass (`cleargrads` comes after
+//     it). So they are carried over the boundary between two iterations.
+//  3. The loss holds the graph, and the graph holds every output, until the whole backward pass has ended.
+//  4. A second gradient of the same tensor gets its own memory, is added to the first, and is released.
 #include "bench/models/layers.h"
 
 namespace hotpack::bench {
@@ -98,9 +96,9 @@ class Network::Run {
   const Network& net_;
   Tape tape_;
   std::vector<int64_t> weights_;            // elements
-  std::vector<uint64_t> forward_;           // blocks that the graph holds
+  std::vector<uint64_t> forward_;           // blocks held by the graph
   std::vector<uint64_t> weight_gradients_;  // blocks
-  bool states_ = false;                     // the optimizer's are there
+  bool states_ = false;                     // whether the optimizer's states exist
 };
 
 Trace Network::RecordInference(int iterations) const {

@@ -12,8 +12,8 @@ namespace hotpack::bench {
 namespace {
 
 constexpr Bytes kElement = 4;
-// Of a word and layer, in units: what cuDNN's LSTM keeps for the backward pass (four gates, cell state, dropped-out
-// input). *Inferred*: cuDNN does not document it.
+// Units per word and layer that cuDNN's LSTM keeps for the backward pass (four gates, cell state, dropped-out input).
+// *Inferred*: cuDNN does not document it.
 constexpr int64_t kReserved = 6;
 
 using Lengths = std::vector<int64_t>;
@@ -23,10 +23,10 @@ int64_t Sum(const Lengths& lengths) { return std::accumulate(lengths.begin(), le
 class Run {
  public:
   explicit Run(const Seq2SeqSize& size) : size_(size), random_(1) {
-    const int64_t lstm = 8 * size.units * size.units + 8 * size.units;  // eight matrices and biases a layer
+    const int64_t lstm = 8 * size.units * size.units + 8 * size.units;  // eight matrices and biases per layer
     for (int half = 0; half < 2; ++half) {
       weights_.push_back(size.vocabulary * size.units);
-      // The link has a block for each matrix and each bias.
+      // The link has one block for each matrix and each bias.
       for (int64_t i = 0; i < 8 * size.layers; ++i) {
         weights_.push_back(size.units * size.units);
         weights_.push_back(size.units);
@@ -42,9 +42,9 @@ class Run {
     const Lengths sources = Draw(batch);
     Lengths targets = Draw(batch);
     tape_.Mark();
-    Keep(Sum(sources));  // the mini-batch, copied in one piece each
+    Keep(Sum(sources));  // the mini-batch, one copy for each side
     Keep(Sum(targets));
-    for (int64_t& words : targets) ++words;  // with <eos> before it, or behind it
+    for (int64_t& words : targets) ++words;  // with <eos> before or behind it
     for (int twice = 0; twice < 2; ++twice) {
       for (int64_t words : targets) Keep(words);
     }
@@ -55,8 +55,8 @@ class Run {
     Lstm(sources, true);
     Lstm(targets, true);
     const int64_t words = Sum(targets);
-    Keep(words * size_.units);       // the decoder's outputs one after the other
-    Keep(words);                     // what they should be
+    Keep(words * size_.units);       // the concatenated outputs of the decoder
+    Keep(words);                     // the expected words
     Keep(words * size_.vocabulary);  // scores
     Use(words * size_.vocabulary);   // their logarithms, for the loss
     Keep(words * size_.vocabulary);  // probabilities
@@ -72,7 +72,7 @@ class Run {
     states_ = true;
   }
 
-  // Nothing is kept for a backward pass, so a step's blocks go when the next one's are there.
+  // Nothing is kept for a backward pass, so a step's blocks are released when the next step's exist.
   void Translate() {
     const Lengths source = Draw(1);
     tape_.Mark();
@@ -113,7 +113,7 @@ class Run {
     blocks->clear();
   }
 
-  // In the order of their lengths, as the LSTM wants them.
+  // Draws lengths, sorted as the LSTM requires.
   Lengths Draw(int64_t batch) {
     Lengths lengths;
     for (int64_t i = 0; i < batch; ++i)
@@ -123,11 +123,11 @@ class Run {
   }
 
   void Embed(const Lengths& lengths) {
-    Keep(Sum(lengths));  // word numbers one after the other; the embedded words are views into one block
+    Keep(Sum(lengths));  // concatenated word numbers; the embedded words are views into one block
     Keep(Sum(lengths) * size_.units);
   }
 
-  // Sentences side by side: a block for each time step.
+  // Transposes sentences to time steps, with one block for each step.
   void Transpose(const Lengths& lengths) {
     for (int64_t step = 0; step < lengths[0]; ++step) {
       Keep(size_.units * std::count_if(lengths.begin(), lengths.end(), [step](int64_t words) { return words > step; }));
@@ -139,7 +139,7 @@ class Run {
     const int64_t values = Sum(lengths) * size_.units;
     Transpose(lengths);
     Keep(values);                                // the steps in one block
-    const uint64_t weights = Allocate(packed_);  // all matrices in one block, as cuDNN wants them
+    const uint64_t weights = Allocate(packed_);  // all matrices in one block, as cuDNN requires
     if (training) kept_.push_back(weights);
     Keep(size_.layers * batch * size_.units);  // last state
     Keep(size_.layers * batch * size_.units);  // last cell
@@ -147,7 +147,7 @@ class Run {
     if (training) Keep(kReserved * size_.layers * values);
     tape_.Use(Network::kWorkspace);
     if (!training) tape_.Release(weights);
-    for (int64_t words : lengths) Keep(words * size_.units);  // a block for each sentence again
+    for (int64_t words : lengths) Keep(words * size_.units);  // one block for each sentence again
   }
 
   void Backward(const Lengths& sources, const Lengths& targets) {
@@ -165,7 +165,7 @@ class Run {
     tape_.Release(below);
   }
 
-  // Takes the gradient of the outputs, gives that of the inputs.
+  // Takes the gradient of the outputs, and returns that of the inputs.
   uint64_t LstmBackward(const Lengths& lengths, uint64_t outputs) {
     const auto batch = static_cast<int64_t>(lengths.size());
     const uint64_t inputs = Allocate(Sum(lengths) * size_.units);
@@ -173,7 +173,7 @@ class Run {
     Use(size_.layers * batch * size_.units);
     const uint64_t weights = Allocate(packed_);
     tape_.Use(Network::kWorkspace);
-    for (int64_t i = 0; i < 8 * size_.layers; ++i) {  // taken apart again
+    for (int64_t i = 0; i < 8 * size_.layers; ++i) {  // separated again
       gradients_.push_back(Allocate(size_.units * size_.units));
       gradients_.push_back(Allocate(size_.units));
     }

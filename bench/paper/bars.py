@@ -1,4 +1,4 @@
-"""One bar of Figure 2: what each way of allocating takes for the requests of one recording."""
+"""One bar of Figure 2: the memory of each way of allocating for the requests of one recording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POOL, SINGLE = "chainer", "cudamalloc"  # of `hotpack compare`
 
 @dataclass
 class Bar:
-    """Bytes. All of the whole run, but for `served`."""
+    """Bytes. All except `served` are of the whole run."""
 
     network: str
     mode: str
@@ -24,8 +24,8 @@ class Bar:
     live: int  # no allocator takes less
     retained: int
     carried: int
-    naive: int  # one allocation a request, given back when it is released
-    kept: int  # ... given back at the end of the iteration
+    naive: int  # one allocation per request, freed when it is released
+    kept: int  # ... freed at the end of the iteration
     orig: int  # the paper's pool
     hotpack: int  # the most that its engine holds
     served: int | None  # ... while it serves by the plan; None where no iteration is served as a whole
@@ -38,7 +38,7 @@ class Bar:
         return None if taken is None else 1 - taken / self.orig
 
     def packed(self, way: str) -> int:
-        """What this way takes besides the two other shares."""
+        """What this way takes in addition to the two other shares."""
         return getattr(self, way) - self.retained - self.carried
 
     def as_json(self) -> dict:
@@ -61,7 +61,7 @@ def take_bar(options: argparse.Namespace, case: Case, recording: Path) -> Bar:
     rows, iteration = compared["rows"], compared["iteration"]
     if rows["hotpack"]["reserved_peak"] < compared["live_peak"]:
         raise Failure(f"{case.name}: less memory than what is live")
-    # In seq2seq no iteration is like the next: what the last one alone would need says nothing of the run.
+    # In seq2seq iterations differ, so the last one's need alone says nothing about the run.
     repeats = iteration is not None and not case.is_seq2seq
     height = json.loads(hotpack(options, "pack", recording, "--algorithm", "best-fit", "--time-limit", "10m", "--json"))[
         "height"] if repeats else None

@@ -1,9 +1,10 @@
 """The configurations of the paper's figures, and the recordings of them that a figure is made from.
 
 Two sources of requests:
-  chainer  what Chainer 3 asks for, by tables of layers (bench/models, written by build/bin/paper_events). Nearest to the
-           paper: its two optima come out to the byte. Nothing is run.
-  pytorch  what PyTorch asks for when it trains models of the same names (bench/torch/train.py) under hotpack's recorder.
+  chainer  the requests of Chainer 3, by tables of layers (bench/models, written by build/bin/paper_events). Nearest to
+           the paper: its two optima agree to the byte. No program is run.
+  pytorch  the requests of PyTorch when it trains models of the same names (bench/torch/train.py) under hotpack's
+           recorder.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Case:
 
 
 def cases(source: str, size: str) -> list[Case]:
-    """Those of Figures 2 and 4; `size`: "full", "quick" (one batch a network) or "smoke" (small networks, for a test)."""
+    """The configurations of Figures 2 and 4. `size`: "full", "quick" (one batch per network) or "smoke" (small
+    networks, for a test)."""
     if size == "smoke":
         seq2seq = "seq2seq_tiny" if source == "chainer" else "seq2seq"
         return [Case("alexnet", INFERENCE, 1, 12), Case("alexnet", TRAINING, 2, 12),
@@ -58,7 +60,7 @@ def cases(source: str, size: str) -> list[Case]:
 
 
 class Recorder:
-    """Makes recordings. Raises Failure; of a case whose requests cannot be had, too."""
+    """Makes recordings. Raises Failure, also for a case whose requests cannot be recorded."""
 
     def __init__(self, options: argparse.Namespace, scratch: Path):
         self._options, self._scratch = options, scratch
@@ -95,7 +97,7 @@ def _run(program: Path, *arguments: object) -> str:
 
 
 def hotpack(options: argparse.Namespace, *arguments: object) -> str:
-    """What the built command prints. Raises Failure."""
+    """Returns the output of the built command. Raises Failure."""
     return _run(options.build / "bin" / "hotpack", *arguments)
 
 

@@ -1,4 +1,4 @@
-"""What a figure's command leaves: one document (JSON), the same as CSV, as a Markdown table and as a picture."""
+"""The output of a figure's command: one document (JSON), the same as CSV, as a Markdown table and as a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 def parser(name: str, what: str) -> Parser:
-    """With the options that all figures have."""
+    """A parser with the options that all figures have."""
     options = Parser(prog=name, description=what)
     size = options.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="size", action="store_const", const="quick", default="full",
@@ -50,12 +50,12 @@ def mebibytes(value: int | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Of a share that is saved: -12.6 % less."""
+    """Formats a saved share: -12.6 % less."""
     return "-" if share is None else f"{-share:+.1%}"
 
 
 def table(lines: list[list[str]], text_columns: int = 1) -> str:
-    """Markdown; the first line is the heading, the first columns are text."""
+    """Returns Markdown. The first line is the heading, and the first columns are text."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
 
     def write(line: list[str]) -> str:
@@ -83,14 +83,14 @@ def _write(path: Path, text: str) -> None:
 
 def leave(options: argparse.Namespace, name: str, rows: list[dict], markdown: str, notes: list[str], failures: list[str],
           pictures: dict[str, str], more: dict | None = None) -> int:
-    """Writes NAME.json, .csv, .md and the pictures (SVG, by what their names have behind NAME), prints the Markdown; the exit
-    code. Of PyTorch's requests NAME_pytorch."""
+    """Writes NAME.json, .csv, .md and the pictures (SVG, by the ends of their names after NAME), and prints the
+    Markdown. Returns the exit code. With PyTorch's requests the name is NAME_pytorch."""
     stem = name if (more or {}).get("events", "chainer") == "chainer" else f"{name}_{more['events']}"
     document = {**made(f"hotpack-paper-{name}", f"bench/paper/{name}", options.arguments, options.build / "bin" / "hotpack"),
                 "size": options.size, **(more or {}), "rows": rows, "failures": failures}
     size = {"full": [], "quick": ["--quick: not all configurations of the paper."],
             "smoke": ["--smoke: small networks; the figures show nothing."]}[options.size]
-    lost = [f"Could not be had: {failure}" for failure in failures]
+    lost = [f"Missing: {failure}" for failure in failures]
     text = "\n\n".join([origin(document), *size, *notes, *lost]) + "\n\n" + markdown
     text += "".join(f"\n![{stem}{letter}]({stem}{letter}.svg)\n" for letter in pictures)
     files = {f"{stem}.json": text_of(document), f"{stem}.csv": as_csv(rows), f"{stem}.md": text}

@@ -1,4 +1,4 @@
-"""Bar charts as SVG: light, with nothing from elsewhere."""
+"""Bar charts as SVG, without external resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TEXT, _LINE = "#333333", "#dddddd"
 
 @dataclass
 class Bars:
-    """Bars side by side, each of parts from the bottom up."""
+    """Bars next to each other, each made of parts from the bottom up."""
 
     label: str
     group: str
@@ -21,7 +21,7 @@ class Bars:
 
 
 def _step(most: float) -> float:
-    """A round number, four to eight of which reach `most`."""
+    """Returns a round number, four to eight of which reach `most`."""
     raw = most / 5
     power = 10 ** math.floor(math.log10(raw))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
@@ -45,7 +45,7 @@ class _Canvas:
 
 
 def chart(title: str, unit: str, groups: list[Bars], parts: list[tuple[str, str]], logarithmic: bool = False) -> str:
-    """`parts`: name and colour of each part of a bar. Groups of the same `group` stand under one name. A logarithmic axis is
+    """`parts`: name and colour of each part of a bar. Groups of the same `group` share one name. A logarithmic axis is
     for bars of one part, all above 0."""
     heights = [sum(values) for group in groups for _, values in group.bars]
     most = max(heights, default=1.0) or 1.0

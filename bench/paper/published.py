@@ -1,5 +1,5 @@
-"""What Sekiyama et al. 2018 ("Profile-guided memory optimization for deep neural networks") say in words. The heights of the
-bars in their figures are not in the text, so they are not here."""
+"""Figures from the text of Sekiyama et al. 2018 ("Profile-guided memory optimization for deep neural networks"). The
+heights of the bars in their figures are not in the text, so they are not here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WARM_UP, MEASURED = 1000, 2000  # section 5.1: mini-batches
 
 
 def of_bar(network: str, mode: str, batch: int) -> str:
-    """What the text says of one of Figure 2's bars."""
+    """The text's figures for one of Figure 2's bars."""
     if (network, mode, batch) == ("alexnet", "training", 32):
         return f"orig {POOL_ALEXNET_32 / GB:.2f} GB, naive {NAIVE_ALEXNET_32 / GB:.2f} GB"
     if mode == "inference" and network in SAVED_IN_INFERENCE:

@@ -1,5 +1,5 @@
-"""How a recording's memory divides, by its own events: what is retained, what is carried, and what a network needs where
-nothing is given back before an iteration's end."""
+"""Divides a recording's memory by its own events: retained, carried, and the need of a network that frees nothing
+before an iteration's end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Shares:
 
     retained: int
     carried: int
-    kept_to_the_end: int  # the most that is live if what the last iteration asks for stays to its end
+    kept_to_the_end: int  # the most live bytes if the last iteration's blocks stay to its end
     requests: int  # of the last iteration
 
 
@@ -23,7 +23,8 @@ def _rounded(size: str) -> int:
 
 
 def shares_of(event_csv: str) -> Shares | None:
-    """Of a recording as event CSV with at least two marks: iterations lie between them. None without; O(events)."""
+    """Reads a recording as event CSV. Iterations lie between marks. Returns None with fewer than two marks.
+    O(events)."""
     events = [line.split(",") for line in event_csv.splitlines()[1:]]
     marks = [position for position, event in enumerate(events) if event[0] == "mark"]
     if len(marks) < 2:
@@ -40,7 +41,7 @@ def shares_of(event_csv: str) -> Shares | None:
     for kind, block, size in last:
         if kind == "alloc":
             held, requests = held + _rounded(size), requests + 1
-            before.pop(block, None)  # the number is used again
+            before.pop(block, None)  # the number is reused
             peak = max(peak, held)
         elif kind == "free" and block in before:
             carried += before[block]

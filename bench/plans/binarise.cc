@@ -35,7 +35,7 @@ class Rewriter {
   }
 
  private:
-  // The backward pass reads it, and reads its bits only.
+  // Whether the backward pass reads the value, and only its bits.
   bool IsMaskBehind(const Value& value) const {
     const Storage& storage = graph_.storages[static_cast<size_t>(value.storage)];
     if (value.maker < 0 || storage.kept || storage.kind != StorageKind::kFeatureMap ||
@@ -92,7 +92,8 @@ class Rewriter {
     result_.from.push_back(-1);
   }
 
-  // The program lets go of the bits where it would have let go of what they are of, and of that after its last use.
+  // The program releases the bits where it would have released the encoded storage, and that storage after its last
+  // use.
   void Release() {
     const std::vector<std::vector<OperatorId>> uses = UsesOf(result_.graph);
     std::vector<OperatorId>& released = result_.graph.released_after;
@@ -116,7 +117,7 @@ class Rewriter {
   const Graph& graph_;
   const Values& values_;
   const Encoding& encoding_;
-  std::vector<StorageId> bits_of_;  // by storage; kNone: it stays as it is
+  std::vector<StorageId> bits_of_;  // by storage; kNone: not encoded
   Binarised result_;
 };
 

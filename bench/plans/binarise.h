@@ -1,5 +1,5 @@
-// One bit an element instead of 32, where that is all that a gradient needs (Echo, section V-B; Jain et al. 2018,
-// "Gist": for ReLU and dropout, where the backward operator works on the bits themselves).
+// Stores one bit per element instead of 32, where gradients need no more (Echo, section V-B; Jain et al. 2018, "Gist":
+// for ReLU and dropout, whose backward operators work on the bits themselves).
 //
 //   dropout ──► mask ───────────────► dropout'          dropout ──► mask ─► encode ─► bits ──────► dropout'
 //               4 bytes an element                                                 1/32 of it
@@ -16,31 +16,33 @@
 namespace hotpack::remat {
 
 struct Encoding {
-  double bytes_per_ns =
-      250;  // > 0: how fast an operator reads what it encodes (a streaming kernel of the card in networks/device.h)
+  // > 0: how fast an operator reads the storage that it encodes (a streaming kernel of the card in networks/device.h).
+  double bytes_per_ns = 250;
   Nanoseconds launch = 5000;  // ≥ 0
 };
 
 struct Binarised {
   Graph graph;
-  std::vector<OperatorId> from;  // by operator: which one it was; -1: it encodes
-  int64_t encoded = 0;           // storages
+  std::vector<OperatorId> from;  // by operator: the original operator; -1: an encoder
+  int64_t encoded = 0;           // number of encoded storages
 };
 
-// Where all that the backward pass reads of a feature map are masks (Operator::masks), an operator behind its maker
-// writes its bits, a 32nd of its bytes rounded up, and those masks are read from there, forward ones as well; who reads
-// them takes as long as before. Left alone are what is given, kept, changed in place or made twice, what some backward
-// operator reads whole, and what would not get smaller. O(size of the graph). `graph` must pass Check(), the result
-// does. Thread-safe.
+// Returns the graph with encoded feature maps. `graph` must pass Check(), and the result does. O(size of the graph).
+// Thread-safe.
+//  1. If the backward pass reads only masks of a feature map (Operator::masks), an operator behind its maker writes its
+//     bits: a 32nd of its bytes, rounded up.
+//  2. All readers of those masks read the bits, forward operators included, in the same time as before.
+//  3. Storages are not encoded if they are given, kept, changed in place or made twice, if a backward operator reads
+//     them whole, or if they would not get smaller.
 Binarised Binarise(const Graph& graph, const Values& values, const Encoding& encoding = {});
 
-// Echo's plan of the graph, or of the binarised one, where that has a lower live peak.
+// Echo's plan of the graph, or of the encoded graph if that has a lower live peak.
 struct BinarisedPlan {
-  Binarised binarised;  // with no operator that encodes where it is the graph as it was
+  Binarised binarised;  // without encoders if it is the original graph
   Values values;
   EchoPlan plan;
 };
-// EchoOptions::allowed is by operator of `graph`; encoders may always run again. Thread-safe.
+// Returns that plan. EchoOptions::allowed is by operator of `graph`; encoders may always run again. Thread-safe.
 BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine = {}, const EchoOptions& options = {},
                                  const Encoding& encoding = {});
 

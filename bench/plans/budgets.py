@@ -26,7 +26,7 @@ EPSILON = 2e-6  # of ratios that are printed with six digits
 def missed(name: str, points: list[Point]) -> list[str]:
     """Where the search loses to another planner, has no plan where one has, or is slower with more memory; and plans that cannot be."""
     found: list[str] = []
-    before: Point | None = None  # with a plan of the search
+    before: tuple[Point, Plan] | None = None  # the last one with a plan of the search
     for point in points:
         where = f"{name} at {point.budget / MB:.0f} MB ({point.part:.1%})"
         ours = point.plans.get(SEARCH)
@@ -41,10 +41,11 @@ def missed(name: str, points: list[Point]) -> list[str]:
                 found.append(f"{where}: search has no plan, {algorithm} {theirs.ratio:.4f}")
             if algorithm != SEARCH and ours is not None and ours.time > theirs.time:
                 found.append(f"{where}: search {ours.ratio:.6f}, {algorithm} {theirs.ratio:.6f}")
-        if before is not None and (ours is None or ours.time > before.time(SEARCH)):
-            found.append(f"{where}: search {f'{ours.ratio:.6f}' if ours else 'has no plan'}, {before.plans[SEARCH].ratio:.6f} at "
-                         f"{before.budget / MB:.0f} MB: not monotone")
-        before = point if ours is not None else before
+        if before is not None and (ours is None or ours.time > before[1].time):
+            said = "has no plan" if ours is None else f"{ours.ratio:.6f}"
+            found.append(f"{where}: search {said}, {before[1].ratio:.6f} at {before[0].budget / MB:.0f} MB: not monotone")
+        if ours is not None:
+            before = (point, ours)
     return found
 
 
@@ -54,11 +55,11 @@ def _best_other(point: Point) -> int | None:
 
 def summary(points: list[Point]) -> dict:
     """Counts of budgets, and shares: `loss` of the search's time over the best other's, gaps over the bound."""
-    anybody = [point for point in points if any(point.plans.values())]
-    ours = [point for point in anybody if point.plans.get(SEARCH)]
-    others = [(point.time(SEARCH), _best_other(point)) for point in ours]
-    gaps = [point.plans[SEARCH].ratio / point.plans[SEARCH].bound_ratio - 1 for point in ours]
-    return {"anybody": len(anybody), "search": len(ours),
+    planned = [point for point in points if any(point.plans.values())]
+    ours = [(point, found) for point in planned if (found := point.plans.get(SEARCH)) is not None]
+    others = [(found.time, _best_other(point)) for point, found in ours]
+    gaps = [found.ratio / bound - 1 for point, found in ours if (bound := point.bound_ratio()) is not None]
+    return {"anybody": len(planned), "search": len(ours),
             "fastest": sum(other is None or mine < other for mine, other in others),
             "loss": max((mine / other - 1 for mine, other in others if other is not None), default=0.0),
             "mean_gap": sum(gaps) / len(gaps) if gaps else None, "largest_gap": max(gaps, default=None)}
@@ -71,7 +72,7 @@ def _rows(name: str, points: list[Point]) -> list[dict]:
 
 
 def half(points: list[Point]) -> Point:
-    """The least budget of at least half of what the step needs as it is for which anybody has a plan."""
+    """The least budget of at least half of what the step needs as it is for which any planner has a plan."""
     return next((point for point in points if point.part >= 0.5 and any(point.plans.values())), points[-1])
 
 
@@ -84,7 +85,7 @@ def _picture(context: Context, name: str) -> tuple[list[str], str | None]:
 
 
 def _learnt(context: Context, graph: Graph, point: Point) -> Plan | None:
-    """By the planner that a sweep leaves out, as it learns anew for each budget."""
+    """By the planner that a sweep leaves out, because it trains again for each budget."""
     found = plan(context, graph, LEARNT, point.budget)
     if found is None:
         return None
@@ -99,6 +100,8 @@ def _sweep_of(context: Context, graph: Graph, *arguments: str) -> tuple[dict, li
     picture, file = _picture(context, name)
     begin = time.monotonic()
     whole = plan(context, graph)
+    if whole is None:
+        raise Failure("no plan without a budget")
     points = sweep(context, graph, 3 if context.smoke else POINTS, *arguments, *picture)
     if swap:
         for point in points:
@@ -114,7 +117,9 @@ def _sweep_of(context: Context, graph: Graph, *arguments: str) -> tuple[dict, li
 
 def take(context: Context) -> dict:
     networks, copying = (SMALL, SMALL[:1]) if context.smoke else (NETWORKS, COPYING)
-    wanted = [(graph, []) for graph in ([] if context.smoke else logs(context)) + [Graph(spec, spec) for spec in networks]]
+    graphs = [] if context.smoke else logs(context)
+    graphs += [Graph(spec, spec) for spec in networks]
+    wanted: list[tuple[Graph, list[str]]] = [(graph, []) for graph in graphs]
     wanted += [(Graph(spec, spec), ["--swap"]) for spec in copying]
     wanted = [(graph, arguments) for graph, arguments in wanted if not context.only or graph.name in context.only]
     if not wanted:
@@ -164,7 +169,7 @@ def markdown(document: dict) -> str:
              f"{document['time_limit']} for each search. Fastest: budgets at which no other planner's plan is as fast. Loss: of the search to the "
              "best other. Gap: of the search over the bound on any plan's time (with copies, a bound on those). The last column: seconds for all "
              "planners and budgets."]
-    for swap, title in ((False, "Computing again"), (True, "Computing again and copies to the host")):
+    for swap, title in ((False, "Recomputing"), (True, "Recomputing and copying to the host")):
         graphs = [row for row in document["graphs"] if row["copies"] == swap]
         if graphs:
             parts += [f"{title}:", _summaries(graphs), "Time over the time with all memory, at the least budget from half the memory on for which "

@@ -1,18 +1,19 @@
-// Chen et al. 2016's plans of the models that the paper trains, beside its numbers and those of an independent
-// simulation of it.
+// Chen et al. 2016's plans of the models that the paper trains, compared with its numbers and with an independent
+// simulation.
 //
-//   chen_figures [--smoke]        one JSON object: rows {case, what, ours, published, unit, note}, orderings {says, holds, figures}
+//   chen_figures [--smoke]        one JSON object: rows {case, what, ours, published, unit, note},
+//                                 orderings {says, holds, figures}
 //
-// What stands for what:
-//  - tags: the static allocation of section 3 (remat/chen/allocation.h), feature maps and their gradients alone, as in
-//    section 5.1.
-//  - arena: the same plan's blocks packed by hotpack's packer; images, labels and statistics, given or small, are in
-//    it.
-//  - "additions as declared there": the simulation keeps what an addition has read for its gradient and does not add in
-//    place; an addition's gradient needs neither, so the lines without this are lower.
-//  - the unrolled LSTM has its output layer at each step, and the softmax and its loss are one operator whose gradient
-//    may be made in the place of its input, as MXNet's SoftmaxOutput; it runs where the gradient comes to its step.
-//  - costs are the roofline of remat/networks/device.h: a Titan X of 2016, as the paper's.
+// Terms:
+//  - tags: the static allocation of section 3 (remat/chen/allocation.h), for feature maps and their gradients alone, as
+//    in section 5.1.
+//  - arena: the same plan's blocks packed by hotpack's packer. It includes images, labels and statistics, which are
+//    given or small.
+//  - "additions as declared there": the simulation keeps an addition's operands for its gradient and does not add in
+//    place. An addition's gradient needs neither, so the lines without this are lower.
+//  - The unrolled LSTM has its output layer at each step. The softmax and its loss are one operator that runs just
+//    before the gradient of its step. Its gradient may take its input's memory, as in MXNet's SoftmaxOutput.
+//  - Costs are the roofline of remat/networks/device.h: a Titan X of 2016, as in the paper.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -40,8 +41,8 @@ using Json = nlohmann::json;
 constexpr double kGiB = 1 << 30, kGB = 1e9;
 constexpr int64_t kPackNs = 10'000'000'000;  // it ends at once where the arena is the live peak
 
-// GiB of ResNet-1007's feature maps at batch 32, by the independent simulation: each of its own memory, shared, section
-// 4.2, section 4.3.
+// GiB of ResNet-1007's feature maps at batch 32, by the independent simulation: each with its own memory, shared,
+// section 4.2, section 4.3.
 constexpr double kNone = 126.7, kSharing = 46.0, kDropped = 28.7, kSublinear = 2.70;
 constexpr double kSharingGB = 48, kWholeRunGB = 7;  // abstract: "from 48G to 7G"
 constexpr double kMoreTime = 30;                    // %, section 5.4
@@ -81,7 +82,7 @@ class Figures {
   Json rows_ = Json::array(), orderings_ = Json::array();
 };
 
-// Section 5.1's lines, by tags; and the search's plan of the least live peak, packed.
+// Section 5.1's lines, by tags, and the search's plan of least live peak, packed.
 struct Lines {
   Bytes none, in_place, sharing, dropped, sublinear;
   Bytes sharing_arena, sublinear_arena;
@@ -103,7 +104,7 @@ struct Packed {
   Nanoseconds time = 0;
 };
 
-// Of the search's plans the one that has the least live at once.
+// Returns the search's plan of least live peak.
 Packed LeastArena(const Graph& graph, const Values& values, const std::vector<MirrorPlan>& plans) {
   Schedule least;
   Packed packed;
@@ -171,7 +172,7 @@ double More(Nanoseconds time, Nanoseconds base) {
   return 100 * (static_cast<double>(time) / static_cast<double>(base) - 1);
 }
 
-// Published numbers are those of the whole model.
+// Returns the published number, which is for the whole model.
 Json Published(double number, bool smoke) { return smoke ? Json(nullptr) : Json(number); }
 
 void OfLines(Figures* figures, const std::string& name, const Lines& lines, bool smoke, const std::string& note) {
@@ -194,7 +195,7 @@ void OfOrderings(Figures* figures, const Lines& lines) {
                     std::is_sorted(std::begin(all), std::end(all), [](double a, double b) { return a > b; }));
 }
 
-// Section 5.2's whole run: parameters, their gradients and momentum are there as well.
+// Section 5.2's whole run: it includes parameters, their gradients and momentum.
 void OfWholeRun(Figures* figures, const std::string& name, const Network& network, const Lines& lines, bool smoke) {
   const Graph graph = Step(network, true);
   const Values values = ValuesOf(graph);
@@ -210,7 +211,7 @@ void OfWholeRun(Figures* figures, const std::string& name, const Network& networ
   if (!smoke) figures->Ordering("the step of 1007 convolutions fits 7 GB", {whole}, whole < kWholeRunGB);
 }
 
-// log(bytes) over log(depth), by least squares.
+// Returns the slope of log(bytes) over log(depth), by least squares.
 double Exponent(const std::vector<std::pair<double, double>>& points) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (const auto& [depth, bytes] : points) {
@@ -261,7 +262,8 @@ void OfDepth(Figures* figures, bool smoke) {
                     *std::max_element(more.begin(), more.end()) - *std::min_element(more.begin(), more.end()) < 5);
 }
 
-// What reads it comes next: losses where the gradient comes to them, made in the place of what they are taken from.
+// Moves losses to just before the operator that reads their gradients, and lets the gradients take their operands'
+// memory.
 Graph WithLateLosses(Graph graph) {
   std::vector<Operator> order, late;
   for (Operator& op : graph.operators) {
@@ -338,7 +340,7 @@ void OfLstm(Figures* figures, bool smoke) {
                     factors[0] > kMinFactor && factors[1] > kMinFactor);
 }
 
-// Section 4.4 beside section 4.3: each level costs a part of a forward pass.
+// Section 4.4 compared with section 4.3: each level costs a part of a forward pass.
 void OfRecursion(Figures* figures, const std::string& name, const Graph& graph, int levels) {
   const Values values = ValuesOf(graph);
   const std::vector<Cut> cuts = CutsAt(CandidatesOf(graph, values));

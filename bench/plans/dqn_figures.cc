@@ -1,19 +1,19 @@
-// The deep Q-network's plans beside those of the planners that its paper compares with (Chen, "GPU memory management
-// for neural networks using deep Q-network", section 5): overhead at several budgets. The paper prints its figures as
-// plots alone, so that there are orderings and no numbers to hold ours against.
+// The deep Q-network's plans and those of the planners with which its paper compares it (Chen, "GPU memory management
+// for neural networks using deep Q-network", section 5): overhead at several budgets. The paper has only plots, so
+// there are orderings and no numbers to compare.
 //
-//   dqn_figures [--smoke] [--episodes N]      one JSON object: rows {case, what, ours, published, unit, note}, orderings {says, holds, figures}
+//   dqn_figures [--smoke] [--episodes N]      one JSON object: rows {case, what, ours, published, unit, note},
+//                                             orderings {says, holds, figures}
 //
-// What stands for what:
-//  - networks of section 5, for CIFAR-10 where the paper has it; feature maps alone (weights, gradients and momentum
-//    are the same for all planners, and are given and kept); the LSTM is unrolled into its operators, where the paper's
-//    is one call of cuDNN a layer.
-//  - budgets: parts of the live peak of the program as it is, in place where the layers allow it.
-//  - costs: a roofline of the paper's card, a GeForce GTX 1080 Ti: 11.3 TFLOP/s and 484 GB/s by its data sheet, the
-//    parts reached as in remat/networks/device.h; transfers at 12 GB/s each way, as PCI Express 3.0 with 16 lanes
-//    reaches.
-//  - every planner is judged by remat/core/simulator.h; memonger, SuperNeurons and TFLMS are the fastest of what their
-//    parameters allow (planner/baselines), which is more than a user would try.
+// Terms:
+//  - Networks are those of section 5, for CIFAR-10 where the paper has it. They have feature maps alone, because
+//    weights, gradients and momentum are given, kept and the same for all planners. The LSTM is unrolled into its
+//    operators, where the paper has one call of cuDNN per layer.
+//  - Budgets are parts of the live peak of the unmodified program, in place where the layers allow it.
+//  - Costs are a roofline of the paper's card, a GeForce GTX 1080 Ti: 11.3 TFLOP/s and 484 GB/s by its data sheet, with
+//    the parts of remat/networks/device.h. Transfers run at 12 GB/s each way, as with PCI Express 3.0 with 16 lanes.
+//  - Every planner is judged by remat/core/simulator.h. memonger, SuperNeurons and TFLMS are the fastest over their
+//    parameters (remat/baselines), which is more than a user would try.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -44,10 +44,10 @@ constexpr const char* kNames[] = {"DQN", "memonger", "SuperNeurons", "TFLMS"};
 struct Case {
   std::string name;
   std::string spec;
-  bool recompute;  // memonger and SuperNeurons run it too: not "on such architecture" as cuDNN's LSTM (section 5.1)
+  bool recompute;  // memonger and SuperNeurons run it too; not so "on such architecture" as cuDNN's LSTM (section 5.1)
 };
 
-// Overheads in per cent, by budget and planner; none: no plan.
+// Overheads in per cent, by budget and planner; nullopt: no plan.
 using Overheads = std::vector<std::array<std::optional<double>, kPlanners>>;
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -150,8 +150,8 @@ class Figures {
   Json rows_ = Json::array(), orderings_ = Json::array();
 };
 
-// Each pair of figures is the DQN's overhead and the other's, at a budget for which either has a plan; where one has
-// none it counts as the highest (-1).
+// Each pair of figures is the DQN's overhead and the other's, at a budget for which one of them has a plan. A missing
+// plan counts as the highest overhead (-1).
 void Below(Figures* figures, const Case& of, const Overheads& overheads, Planner other) {
   std::vector<double> pairs;
   bool holds = true;
@@ -167,9 +167,9 @@ void Below(Figures* figures, const Case& of, const Overheads& overheads, Planner
       holds && !pairs.empty());
 }
 
-// Between networks the figures depend on how long a network computes for each byte of its feature maps, by the
-// roofline: the paper's explanation (convolutions take longer, so that transfers hide behind them) holds only as far as
-// the network's sizes make it so. Mean of the DQN's overheads at the budgets for which both have a plan.
+// Returns the means of the DQN's overheads at the budgets for which both networks have a plan. By the roofline they
+// depend on a network's computation per byte of its feature maps. The paper explains that convolutions take longer, so
+// that transfers hide behind them. That holds only for suitable sizes.
 std::pair<double, double> Means(const Overheads& a, const Overheads& b) {
   double sum_a = 0, sum_b = 0;
   int count = 0;

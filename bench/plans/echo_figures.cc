@@ -1,18 +1,20 @@
-// Echo's plans of the models that its paper trains (Zheng et al. 2020, section VI), beside the paper's numbers.
+// Echo's plans of the models that its paper trains (Zheng et al. 2020, section VI), compared with the paper's numbers.
 //
-//   echo_figures [--smoke]        one JSON object: rows {case, what, ours, published, unit, note}, orderings {says, holds, figures}
+//   echo_figures [--smoke]        one JSON object: rows {case, what, ours, published, unit, note},
+//                                 orderings {says, holds, figures}
 //
-// What stands for what:
+// Terms:
 //  - baseline: the program, in place where the layers allow it, each storage dropped after its last use, packed into
-//    one arena. No CUDA context, no allocator's own losses: both are in the paper's numbers, which are the driver's.
-//  - Chen: MXNet's mirroring, which the paper compares with (remat/networks/mirror.h): of everything but convolutions,
-//    fully connected layers, concatenations, softmax outputs and dropouts. Later versions leave normalisations by batch
-//    out as well: a row of its own.
-//  - Echo: remat/baselines/echo.h; dropouts run once, as in MXNet, which saves no generator's state; masks as bits
-//    where that is less.
-//  - gradients read what MXNet 0.12 with cuDNN declares (remat/networks/declarations.h); costs are a roofline of the
-//    paper's card, a GeForce RTX 2080 Ti: 13.4 TFLOP/s and 616 GB/s by its data sheet, the parts reached as in
-//    remat/networks/device.h.
+//    one arena. It has no CUDA context and no allocator's losses. The paper's numbers are the driver's and include
+//    both.
+//  - Chen: MXNet's mirroring, with which the paper compares (remat/networks/mirror.h), of everything except
+//    convolutions, fully connected layers, concatenations, softmax outputs and dropouts. Later versions also exclude
+//    batch normalisations, in another row.
+//  - Echo: remat/baselines/echo.h. Dropouts run once, as in MXNet, which saves no generator's state. Masks are bits
+//    where that is smaller.
+//  - Gradients read the operands that MXNet 0.12 with cuDNN declares (remat/networks/declarations.h).
+//  - Costs are a roofline of the paper's card, a GeForce RTX 2080 Ti: 13.4 TFLOP/s and 616 GB/s by its data sheet, with
+//    the parts of remat/networks/device.h.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -45,7 +47,7 @@ constexpr Device kCard = {.flops_per_ns = 13'400, .bytes_per_ns = 616};
 constexpr double kGB = 1e9;
 constexpr const char* kNmt = "NMT, batch 128";
 
-// The paper's numbers; section VI and the figures named there.
+// The paper's numbers, from section VI and the figures named here.
 constexpr double kNmtBaseline = 10.0, kNmtChen = 7.4, kNmtEcho = 3.0, kNmtRatio = 3.13;  // GB; Table I, VI-B1
 constexpr double kNmtEchoTime = 1, kNmtChenTime = 18;                                    // % over the baseline; VI-B1
 constexpr double kRecurrentAlone = 21.1, kAttentionAlone = 70.2, kHeavyMore = 1.8, kHeavyTime = 20.2;  // %; Figure 17
@@ -100,14 +102,14 @@ Measured Judge(const Graph& graph, const Schedule& schedule) {
   return {packed.placement.height, outcome->time};
 }
 
-// Each operator once, in place where that is possible.
+// Measures the program: each operator once, in place where possible.
 Measured Program(const Graph& graph) {
   const Values values = ValuesOf(graph);
   return Judge(graph,
                BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
 }
 
-// By operator: those of layers for which `may` holds, and no random ones.
+// Returns by operator whether its layer passes `may` and it is not random.
 std::vector<bool> Allowed(const Model& model, const std::function<bool(size_t layer)>& may) {
   std::vector<bool> allowed(model.training.graph.operators.size());
   for (size_t layer = 0; layer < model.network.layers.size(); ++layer) {
@@ -146,7 +148,7 @@ Measured WithoutBits(const Model& model) {
   return Judge(graph, BuildSchedule(graph, values, plan.ways, {}, &plan.again).schedule);
 }
 
-// Echo's path, and the fully connected layers on it as well.
+// Echo's path with the fully connected layers added.
 Measured WithProducts(const Model& model) {
   const Graph& graph = model.training.graph;
   const Values values = ValuesOf(graph);
@@ -192,7 +194,7 @@ double Ratio(const Measured& base, const Measured& of) {
   return static_cast<double>(base.arena) / static_cast<double>(of.arena);
 }
 
-// Time of the plan alone.
+// Measures the planning time alone.
 void OfPlanning(Figures* figures, const Model& model) {
   const Values values = ValuesOf(model.training.graph);
   const auto begin = std::chrono::steady_clock::now();

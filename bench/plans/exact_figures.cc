@@ -1,15 +1,15 @@
-// How far plans are from what is provable: bounds on the time at a budget, Checkmate's model by CBC, and hotpack's
+// The distance of plans from provable bounds: bounds on the time at a budget, Checkmate's model by CBC, and hotpack's
 // search.
 //
 //   exact_figures [--smoke] [--shared DIR] [--time-limit SECONDS] [--solver-limit SECONDS]
-//                                 one JSON object: rows {case, what, ours, published, unit, note}, orderings {says,
-//                                 holds, figures}
+//                                 one JSON object: rows {case, what, ours, published, unit, note},
+//                                 orderings {says, holds, figures}
 //
-//  - graphs: the DTR prototype's operator logs (DIR/dtr), where they are; generated networks; VGG16 as a chain of 45
-//    operators for the model, since Checkmate's form grows with the square of the operators;
-//  - budgets: parts of the live peak of the program, which drops what it does not use any more;
-//  - the search's plans keep to the budget with their packed arena, the bounds hold for what is live at once: the gap
-//    has both in it.
+//  - Graphs are the DTR prototype's operator logs (DIR/dtr), if present, and generated networks. For the model there is
+//    VGG16 as a chain of 45 operators, since Checkmate's form grows with the square of the operators.
+//  - Budgets are parts of the live peak of the program, which drops each storage after its last use.
+//  - The search's plans keep to the budget with their packed arena. The bounds hold for live bytes. The gap includes
+//    both.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -82,8 +82,8 @@ std::vector<Named> Graphs(const Options& options) {
 
 // VGG16 (Simonyan, Zisserman 2014) at batch 64 as one chain: 13 convolutions with their rectifiers, 5 poolings, a
 // flattening and 3 fully connected layers; a loss; and for each layer one operator that reads its input and the
-// gradient of its output. Weights are left out. Costs in ns at 1 flop a ps, twice for the backward pass; a layer
-// without products costs its bytes at 500 a ns.
+// gradient of its output. Weights are left out. Costs are in ns at 1 flop per ps, twice that for the backward pass. A
+// layer without products costs its bytes at 500 per ns.
 Graph VggChain(bool small) {
   struct Layer {
     Bytes bytes;  // of its result
@@ -129,7 +129,7 @@ Graph VggChain(bool small) {
   for (StorageId i = 1; i <= count; ++i)
     add("f" + std::to_string(i), layers[static_cast<size_t>(i) - 1].cost, {i - 1}, {i}, Phase::kForward);
   add("loss", 1000, {count}, {gradient(count)}, Phase::kBackward);
-  for (StorageId i = count; i >= 1; --i) {  // the first layer makes no gradient but its weights'
+  for (StorageId i = count; i >= 1; --i) {  // the first layer makes only its weights' gradient
     add("b" + std::to_string(i), 2 * layers[static_cast<size_t>(i) - 1].cost, {i - 1, gradient(i)},
         i > 1 ? std::vector<StorageId>{gradient(i - 1)} : std::vector<StorageId>{}, Phase::kBackward);
   }
@@ -173,10 +173,10 @@ class Figures {
       Row(at, "hotpack's search", time / total, "times",
           std::to_string(plan.time_limit_ns / 1'000'000) + " ms for a budget");
       if (!any.ok() || !ordered.ok()) {
-        broken_.push_back(at);  // a plan below what every plan needs
+        broken_.push_back(at);  // a plan below the bound of every plan
         continue;
       }
-      // The search keeps the program's order, and so the higher bound holds for it.
+      // The search keeps the program's order, so the higher bound applies.
       Row(at, "gap of the search to the bound in order", 100 * (time / static_cast<double>(ordered->time) - 1), "%",
           "");
       if (any->time > ordered->time || ordered->time > answers[b]->outcome.time) broken_.push_back(at);
@@ -245,7 +245,7 @@ class Figures {
     return bound.ok() ? std::optional(static_cast<double>(bound->time) / total) : std::nullopt;
   }
 
-  // What CBC makes of it; `model`: a plan is made of the solution.
+  // Solves the program with CBC. `model`, if not null: makes a plan of the solution.
   void Solve(const std::string& at, const std::string& what, const LinearProgram& program, const CheckmateModel* model,
              const Graph& graph, const Values& values, double total, bool as_published, int percent) {
     if (std::system("command -v cbc >/dev/null 2>&1") != 0)

@@ -1,4 +1,4 @@
-"""The section `logs`: operator logs of the DTR prototype, beside what its authors measured."""
+"""The section `logs`: operator logs of the DTR prototype, with its authors' measurements."""
 
 from __future__ import annotations
 

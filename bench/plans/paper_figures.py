@@ -1,4 +1,4 @@
-"""The sections `chen`, `echo`, `dqn` and `exact`: what the programs *_figures of this folder print, as tables."""
+"""The sections `chen`, `echo`, `dqn` and `exact`: the output of the programs *_figures in this folder, as tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What the DTR prototype's authors measured of the logs that they give out (Kirisame et al. 2021, simrd): peaks of the recorded runs, and
-the time of their heuristic's runs over the time with all memory. Figures of other papers stand in their own programs (*_figures.cc)."""
+"""Measurements of the DTR prototype's authors for their published logs (Kirisame et al. 2021, simrd): peaks of the
+recorded runs, and the time of their heuristic's runs over the time with all memory. Figures of other papers are in
+their own programs (*_figures.cc)."""
 
 from __future__ import annotations
 

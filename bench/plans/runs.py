@@ -1,4 +1,4 @@
-"""Runs of `hotpack plan`, and what they say."""
+"""Runs of `hotpack plan`, and their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, 
 
 
 class Failure(Exception):
-    """A program that ended badly, or answered what cannot be."""
+    """A program failed, or its result is impossible."""
 
 
 class Skipped(Exception):
@@ -28,7 +28,7 @@ class Context:
     shared: Path | None = None  # the folder above dtr/
     time_limit: str = "20s"  # of each search
     smoke: bool = False
-    only: tuple[str, ...] = ()  # of the graphs of `budgets` those of these names; empty: all
+    only: tuple[str, ...] = ()  # names of graphs of `budgets`; empty: all
     pictures: str | None = None  # what their paths begin with; None: none are made
     jobs: int = 1  # graphs of `budgets` at once
 
@@ -44,7 +44,7 @@ class Graph:
 
 
 def seconds_of(duration: str) -> float:
-    """20s, 500ms, 2min. Raises ValueError."""
+    """Parses 20s, 500ms, 2min. Raises ValueError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([a-z]+)", duration)
     if found is None or found[2] not in _UNITS or float(found[1]) == 0:
         raise ValueError(duration)
@@ -52,7 +52,7 @@ def seconds_of(duration: str) -> float:
 
 
 def logs(context: Context) -> list[Graph]:
-    """The operator logs of the DTR prototype that are there."""
+    """The operator logs of the DTR prototype that exist."""
     folder = context.shared / "dtr" if context.shared else None
     return [Graph(path.stem, path.name, folder) for path in sorted(folder.glob("*.log"))] if folder else []
 
@@ -70,7 +70,7 @@ def _why(done: subprocess.CompletedProcess) -> str:
 
 
 def plan(context: Context, graph: Graph, algorithm: str = "auto", budget: int = 0) -> dict | None:
-    """What `--json` prints; None: this planner has no plan for the budget."""
+    """Returns the output of `--json`; None: this planner has no plan for the budget."""
     done = run(context, graph, "--algorithm", algorithm, "--json", *(["--budget", budget] if budget else []))
     if done.returncode == 0:
         return json.loads(done.stdout)
@@ -91,7 +91,7 @@ class Plan:
 class Point:
     """One budget of a sweep, and the plans for it."""
     budget: int
-    part: float  # of what the step needs as it is
+    part: float  # of the unmodified step's memory
     plans: dict[str, Plan | None] = field(default_factory=dict)
 
     def time(self, algorithm: str) -> int | None:
@@ -99,7 +99,9 @@ class Point:
         return found.time if found else None
 
     def bound_ratio(self) -> float | None:
-        return max((found.bound_ratio for found in self.plans.values() if found), default=None)
+        """The least of the plans' bounds: a plan taken over from a smaller budget has that budget's bound, which is
+        higher."""
+        return min((found.bound_ratio for found in self.plans.values() if found), default=None)
 
 
 def read_sweep(text: str) -> list[Point]:

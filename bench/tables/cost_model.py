@@ -1,4 +1,4 @@
-"""A cost as a function of n, from measured points: a·n, a·n·log2 n and a·n^p, and how far each is off."""
+"""Fits cost models to measured points: a·n, a·n·log2 n and a·n^p, with the error of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fit:
 
 
 def _fit(model: str, shape: Callable[[float], float], points: Sequence[tuple[float, float]], exponent: float | None = None) -> Fit:
-    """Least squares of the logarithms: each point counts alike, whatever its size."""
+    """Least squares of the logarithms: each point has the same weight, whatever its size."""
     factor = math.exp(sum(math.log(cost / shape(n)) for n, cost in points) / len(points))
     return Fit(model, factor, exponent, lambda n: factor * shape(n),
                tuple(cost / (factor * shape(n)) - 1 for n, cost in points))
@@ -40,17 +40,18 @@ def power(points: Sequence[tuple[float, float]]) -> Fit:
 
 
 def fits(points: Sequence[tuple[float, float]]) -> list[Fit]:
-    """Of at least two points (n > 1, cost > 0) with different n: linear, n log n, power."""
+    """Returns the linear, n log n and power models of at least two points (n > 1, cost > 0) with different n."""
     return [_fit("a·n", lambda n: n, points), _fit("a·n·log2 n", lambda n: n * math.log2(n), points), power(points)]
 
 
 def best(candidates: Sequence[Fit]) -> Fit:
-    """The model with one factor that is least off; the power law, which always comes nearest, only where that is much better."""
+    """Returns the one-factor model with the least error; the power law, which always fits best, only if it is much
+    better."""
     simple = min((fit for fit in candidates if fit.exponent is None), key=lambda fit: fit.off)
     law = next(fit for fit in candidates if fit.exponent is not None)
     return law if law.off < simple.off / 2 and abs(law.exponent - 1) > 0.2 else simple
 
 
 def superlinear(points: Sequence[tuple[float, float]]) -> bool:
-    """Whether it grows faster than n log n does."""
+    """Returns whether the model grows faster than n log n."""
     return power(points).exponent > SUPERLINEAR

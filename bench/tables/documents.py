@@ -1,4 +1,4 @@
-"""The documents of bench/results: read, told apart, and refused where they are no evidence."""
+"""Reads and classifies the documents of bench/results, and rejects those that are no evidence."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ SOLVERS = "hotpack-solvers"
 OUTPUT = "hotpack-output"
 BENCHMARKS = "hotpack-benchmarks"
 INSTRUCTIONS = "hotpack-instructions"
+PLANNER = "hotpack-planner"
 GOOGLE = "google-benchmark"
 
 
@@ -31,7 +32,7 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """Any document that a program of the project or Google Benchmark writes. Raises Fault."""
+    """Reads any document that a program of the project or Google Benchmark writes. Raises Fault."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -48,12 +49,12 @@ def read(path: Path) -> Document:
 
 
 def refused(document: Document) -> str:
-    """Why it may not lie under bench/results; empty if it may."""
+    """Returns why the document may not lie under bench/results; empty if it may."""
     if document.schema == GOOGLE:
         return "Google Benchmark names neither command nor commit; bench/benchmarks keeps what it measures"
     commit = document.content.get("hotpack", {}).get("commit", "unknown")
     if commit == "unknown" or commit.endswith("-changed"):
-        return f"the commit is {commit}: sources that nobody can look at"
+        return f"the commit is {commit}: its sources are not in the history"
     if "--smoke" in document.content.get("command", "").split():
         return "--smoke is of sizes that show nothing"
     if document.schema == GPU_CHECK:
@@ -65,7 +66,7 @@ def refused(document: Document) -> str:
 
 
 class Results:
-    """All documents of a folder and of those in it, the newest last."""
+    """All documents of a folder and its subfolders, the newest last."""
 
     def __init__(self, folder: Path):
         """Raises Fault."""
@@ -82,5 +83,5 @@ class Results:
         return found[-1] if found else None
 
     def named(self, name: str) -> dict | None:
-        """`name`: of the file without .json, with its folder: paper/figure2."""
+        """`name`: the file's name without .json, with its folder: paper/figure2."""
         return next((each.content for each in self.documents if each.path == self.folder / f"{name}.json"), None)

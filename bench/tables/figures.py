@@ -1,4 +1,4 @@
-"""What of a document can be compared with another one: figures by name, each with what would be worse."""
+"""The comparable figures of a document: by name, each with the direction that is worse."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from documents import AGREE, BENCHMARKS, GOOGLE, GPU_CHECK, PACKER, TORCH, Docum
 from measures import HELD
 
 RATIO = "ratio"  # of memory, or a share: repeats
-SPEED = "speed"  # a ratio of times from one run: means something on any machine, and scatters
-TIME = "time"  # means something on one machine only
+SPEED = "speed"  # a ratio of times from one run: comparable on any machine, but noisy
+TIME = "time"  # comparable on one machine only
 COUNT = "count"  # of faults: one more is worse
 
 
@@ -79,7 +79,7 @@ def _packer(content: dict) -> Figures:
 
 
 def _gpu_figure(name: str, figure: dict) -> Figure | None:
-    """A figure of the step `name` ("group/step"); None if it says nothing of hotpack."""
+    """A figure of the step `name` ("group/step"); None if it is not about hotpack."""
     group, called, value = name.partition("/")[0], figure["name"], figure["median"]
     if name == "timing/rounds":
         if "hotpack" not in called and "preloaded" not in called:
@@ -111,7 +111,7 @@ def _gpu_check(content: dict) -> Figures:
 
 
 def _google(content: dict, reference: str | None) -> Figures:
-    """Times, and with a reference how many times longer than that one; counters that are ratios."""
+    """Times, and with a reference the factor to it; counters that are ratios."""
     # With repetitions the medians count, else there is one line a benchmark.
     lines = [each for each in content["benchmarks"] if each.get("aggregate_name") == "median"] or [
         each for each in content["benchmarks"] if each.get("run_type") != "aggregate"]
@@ -133,8 +133,8 @@ _KEYS = ("batch", "blocks", "requests", "threads", "streams", "ranks", "capacity
 
 
 def _rows(content: dict) -> Figures:
-    """Of a document that only says of itself what it is: in each of its lists the columns named as ratios, a row by the words in
-    it and by what it was asked for."""
+    """The figures of a generic document: in each of its lists the columns named as ratios. A row is named by its words
+    and its settings."""
     figures: Figures = {}
     for table, rows in content.items():
         for row in rows if isinstance(rows, list) else []:
@@ -150,7 +150,7 @@ def _rows(content: dict) -> Figures:
 
 
 def figures_of(document: Document, reference: str | None = None) -> Figures:
-    """`reference`: a benchmark of a Google Benchmark document that the others are divided by."""
+    """`reference`: a benchmark of a Google Benchmark document by which the others are divided."""
     if document.schema in (GOOGLE, BENCHMARKS):
         return _google(document.content, reference)
     return {TORCH: _torch, AGREE: _agree, PACKER: _packer, GPU_CHECK: _gpu_check}.get(document.schema, _rows)(document.content)

@@ -1,4 +1,4 @@
-"""What documents of `tools/gpu_check` say in the pages: times, PyTorch's models, and where the driver differs."""
+"""Tables of `tools/gpu_check` documents: times, PyTorch's models, and differences of the driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _origin(written: dict) -> str:
 
 
 def _figures(written: dict, group: str, name: str) -> dict[str, dict]:
-    """The figures of a step, by name; none if it was not run."""
+    """Returns the figures of a step by name; none if it was not run."""
     return {figure["name"]: figure for step in written["steps"] if (step["group"], step["name"]) == (group, name)
             for figure in step.get("figures", [])}
 
@@ -55,7 +55,7 @@ _WAYS = {"preload": "preload", "hotpack": "`hotpack.enable()`"}  # train.py's na
 
 
 def _pytorch(written: dict) -> list[str]:
-    """hotpack's most memory in the whole run and its median step time over those of PyTorch's allocator, model by model."""
+    """hotpack's most memory in the whole run and its median step time, over those of PyTorch's allocator, by model."""
     lines = []
     for step in written["steps"]:
         model = step["name"].rpartition("/")[0]
@@ -76,8 +76,8 @@ def _pytorch(written: dict) -> list[str]:
 
 
 def timing(results: Results, _: str) -> str:
-    """Of each device: the time of a request by allocator, with the first and the last decile of the rounds; benchmarks; and
-    PyTorch's models."""
+    """For each device: the time of a request by allocator, with the first and the last decile of the rounds;
+    benchmarks; PyTorch's models."""
     parts = []
     for written in _newest_of_each_device(results):
         lines = [*_requests(written), *_benchmarks(written), *_pytorch(written)]
@@ -87,7 +87,7 @@ def timing(results: Results, _: str) -> str:
 
 
 def differences(results: Results, _: str) -> str:
-    """The findings without hotpack where a driver does something else than the design takes for documented."""
+    """The findings without hotpack in which a driver differs from the design's assumptions."""
     documents = _newest_of_each_device(results)
     lines = []
     for written in documents:

@@ -1,5 +1,5 @@
-"""Writes the document of `bench/count_instructions all --json FILE`, out of the lines that it prints. Arguments: FILE, the built
-command, and those of count_instructions."""
+"""Writes the document of `bench/count_instructions all --json FILE` from the lines that it prints. Arguments: FILE, the
+built command, and those of count_instructions."""
 
 from __future__ import annotations
 

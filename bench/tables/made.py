@@ -1,5 +1,5 @@
-"""How a result came about: command, date, machine, versions. The same keys at the head of every document that a program of
-bench/ writes, so that one reader (tools/results) understands them all."""
+"""How a result came about: command, date, machine, versions. The same keys at the head of every document that a program
+of bench/ writes, so that one reader (tools/results) understands them all."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def machine() -> dict[str, object]:
 
 
 def version(hotpack: Path | str) -> dict[str, str]:
-    """Of the built command, and of the sources it lies beside: a commit, with `-changed` behind it if they differ from it."""
+    """Of the built command, and of the sources of its tree: a commit, with `-changed` behind it if they differ from it."""
     commit = _output("git", "-C", str(ROOT), "rev-parse", "HEAD")
     # Results themselves and pages that tools/results writes are no sources.
-    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results",
-                      ":!*.md")
+    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".",
+                      ":!bench/results", ":!*.md")
     return {"version": _output(str(hotpack), "--version") or "unknown",
             "commit": commit + ("-changed" if changed else "") if commit else "unknown"}
 
@@ -75,5 +75,6 @@ def origin(document: dict) -> str:
     """A paragraph in a page: what the figures below it come from."""
     machine, hotpack = document["machine"], document["hotpack"]
     gpu = f", {machine['gpu']}" if machine.get("gpu") else ", no GPU"
-    return (f"By `{document['command']}`, {document['date'][:10]}: {machine['processor']}, {machine['cores']} cores{gpu}; "
-            f"{hotpack['version']}, commit `{hotpack['commit'][:12]}{'-changed' if hotpack['commit'].endswith('-changed') else ''}`.")
+    commit = hotpack["commit"][:12] + ("-changed" if hotpack["commit"].endswith("-changed") else "")
+    return (f"By `{document['command']}`, {document['date'][:10]}: {machine['processor']}, {machine['cores']} "
+            f"cores{gpu}; {hotpack['version']}, commit `{commit}`.")

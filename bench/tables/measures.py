@@ -1,7 +1,7 @@
-"""What a column of a table is a figure of, and which columns may stand in one table.
+"""The measures of table columns, and the columns that may appear in one table.
 
-Allocators are compared by one measure: the most held in the whole run, the same for all sides. What hotpack holds while it serves
-may stand next to it under that name; no ratio is made of it with another side's figure."""
+Allocators are compared by one measure, the same for all sides: the most held in the whole run. hotpack's memory while it
+serves may appear next to it under that name, but in no ratio with another side's figure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Column:
 
 
 def mixed(columns: Sequence[Column]) -> list[str]:
-    """A line for each column that makes a comparison of different measures. Empty: the table has one."""
+    """Returns a line for each column that compares different measures. Empty: the table has none."""
     faults = []
     others = [column for column in columns if column.side not in ("", OURS) and column.measure]
     for column in others:
@@ -60,8 +60,8 @@ _NO_MEMORY = re.compile(r"^ms |\bms\b|\btime\b|simulated|tried|batch", re.IGNORE
 
 
 def mixed_headings(text: str) -> list[str]:
-    """A line for each Markdown table of a page that has other allocators next to a figure of a part of the run, unless that is called
-    'hotpack, held while served'; tables in fenced code too."""
+    """Returns a line for each Markdown table of a page that has other allocators next to a figure of a part of the run,
+    unless that is called 'hotpack, held while served'. Includes tables in fenced code."""
     faults, lines = [], text.splitlines()
     for heading, rule in zip(lines, lines[1:]):
         if not heading.startswith("|") or not re.fullmatch(r"\|[-:| ]+\|?", rule):

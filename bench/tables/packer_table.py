@@ -1,16 +1,21 @@
 """The tables of `bench/packer`: on the terminal, in its Markdown file and in the pages."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+
 from made import origin
 
+# Those with tables in pages.
+SECTIONS = ("traces", "capacity", "optimum", "large", "scale", "heuristics", "paper")
 
-def shown(column, value):
+
+def shown(column: str, value: bool | float | str | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if column == "ratio":
-        return f"{value:.6f}"
-    if column == "solve":
+    if column in ("ratio", "solve"):
         return f"{value:.6f}"
     if column in ("times", "ns_a_block", "megabytes"):
         return f"{value:.1f}"
@@ -25,18 +30,19 @@ HEADINGS = {
 }
 
 
-def cell(row, column):
+def cell(row: dict, column: str) -> str:
     """Of the section `heuristics` columns are programs: height over lower bound, and milliseconds of processor time."""
     if column in row.get("figures", {}):
         return f"{row['figures'][column]['ratio']:.4f} / {row['figures'][column]['ms']:.3g}"
     return shown(column, row.get(column))
 
 
-def table(rows, columns):
-    return [[HEADINGS.get(column, column) for column in columns], *([cell(row, column) for column in columns] for row in rows)]
+def table(rows: list[dict], columns: list[str]) -> list[list[str]]:
+    headings = [HEADINGS.get(column, column) for column in columns]
+    return [headings, *([cell(row, column) for column in columns] for row in rows)]
 
 
-def section(written):
+def section(written: dict) -> str:
     """A section of the document as Markdown: its table and its summary, or why there is none."""
     if "skipped" in written or "failed" in written:
         return "Skipped: " + written["skipped"] if "skipped" in written else "Failed: " + written["failed"]
@@ -46,7 +52,7 @@ def section(written):
     return "\n".join([*lines, "", written["summary"] + "."])
 
 
-def head(report, sections):
+def head(report: dict, sections: Collection[str]) -> str:
     """Where the figures of these sections come from."""
     how = []
     if set(sections) - {"heuristics"}:
@@ -58,7 +64,7 @@ def head(report, sections):
     return " ".join([origin(report), *how])
 
 
-def markdown(report):
+def markdown(report: dict) -> str:
     parts = ["# The packer's figures", head(report, report["sections"])]
     for name, written in report["sections"].items():
         parts += [f"## {name}", section(written)]

@@ -13,9 +13,10 @@ _FENCE = re.compile(r"^(```+).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 
 _UNIT = r"(?:%|[nµum]?s|min|h|[KMGT]?i?B|[kMG]Hz|bytes|times|x|requests|blocks|pairs|instructions)"
 _NUMBER = r"[-+−~<>≤≥±×]?\s*\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
-# A cell that is a figure, or figures: 0.25, 1,000,000, 4842496, 1.7 s, 12 MiB, -3.7 %, 1.0000 / 0.02, 250.0 MiB (1.002).
+# A cell that is a figure, or figures: 0.25, 1,000,000, 4842496, 1.7 s, 12 MiB, -3.7 %, 1.0000 / 0.02,
+# 250.0 MiB (1.002).
 _FIGURES = re.compile(rf"{_NUMBER}(?:\s*{_UNIT})?(?:\s*[/(,;]\s*{_NUMBER}(?:\s*{_UNIT})?\)?)*")
-# Of a whole number alone nobody can tell; it is one if it is large, or has a unit.
+# A whole number alone is ambiguous. It is a figure if it is large, or has a unit.
 _TELLING = re.compile(rf"\d\.\d|\d,\d\d\d|\d{{5,}}|\d[eE]|\d\s*{_UNIT}\b|\d\s*%")
 
 
@@ -24,9 +25,11 @@ class Fault(Exception):
 
 
 def pages(root: Path) -> list[Path]:
-    """Those that may have tables, in a fixed order."""
-    return [path for path in [root / "README.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("*/README.md"))]
-            if path.is_file()]
+    """Those that may have tables, in a fixed order. Long tables have pages of their own in docs/results."""
+    found = [root / "README.md"]
+    for pattern in ("docs/*.md", "docs/results/*.md", "*/README.md"):
+        found += sorted(root.glob(pattern))
+    return [path for path in found if path.is_file()]
 
 
 def _line(text: str, position: int) -> int:
@@ -34,8 +37,8 @@ def _line(text: str, position: int) -> int:
 
 
 def rewrite(text: str, table: Callable[[str], str]) -> tuple[str, list[str]]:
-    """The page with its tables as they should be, and the names of those that were not. Markers in fenced code stay as they
-    are: they are examples. Raises Fault."""
+    """The page with its tables as they should be, and the names of those that were not. Markers in fenced code stay as
+    they are: they are examples. Raises Fault."""
     fences = [match.span() for match in _FENCE.finditer(text)]
     parts, changed, position = [], [], 0
     for begin in _BEGIN.finditer(text):
@@ -59,8 +62,8 @@ def rewrite(text: str, table: Callable[[str], str]) -> tuple[str, list[str]]:
 
 
 def typed_figures(text: str) -> list[tuple[str, str]]:
-    """Lines of Markdown tables, outside of markers and of fenced code, with a cell that is a measured figure by its looks; each
-    behind its table's heading."""
+    """Lines of Markdown tables, outside of markers and of fenced code, with a cell that looks like a measured figure.
+    Each follows its table's heading."""
     made = re.compile(_BEGIN.pattern + r".*?" + _END, re.DOTALL)
     found, heading = [], ""
     for line in made.sub("", _FENCE.sub("", text)).splitlines():

@@ -1,4 +1,4 @@
-"""Two documents of the same program: what got worse from the one to the other."""
+"""Compares two documents of the same program: the figures that got worse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _line(name: str, old: Figure, new: Figure) -> str:
 
 
 def _change(old: Figure, new: Figure) -> float:
-    """Above 0: worse, as a part of the old value; of counts by how many."""
+    """Returns a positive number if worse: a part of the old value, for counts a difference."""
     difference = old.value - new.value if old.higher_is_better else new.value - old.value
     return difference if old.kind == COUNT or old.value == 0 else difference / abs(old.value)
 

@@ -6,7 +6,7 @@ from made import origin
 
 
 def _cell(row: dict | None) -> str:
-    """A time where the solver had its proof; else what it had."""
+    """The time of the solver's proof; without a proof, what it has reached."""
     if row is None:
         return ""
     if row["status"].startswith("Optimal") and row["height"] is not None:
@@ -25,7 +25,7 @@ def _proved(row: dict) -> bool:
 
 
 def _summary(rows: list[dict], names: list[str]) -> str:
-    """How many each proved. What is solved without `lb` too is counted apart: with and without it on the same instances."""
+    """Counts the proofs of each solver. Instances also solved without `lb` are counted apart: with and without it."""
     both = [row for row in rows if any(name.endswith(" without lb") for name in row["solvers"])]
     parts = []
     for name in names:

@@ -1,13 +1,15 @@
-"""The tables that pages name, made of the documents of bench/results. Where there is none yet, the table says so and names the
-command that measures it."""
+"""The tables that pages name, made from the documents of bench/results. If there is no document yet, the table says so
+and names the command that measures it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import gpu_tables
 import packer_table
+import plan_tables
 import program_tables
 import solver_table
 from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
@@ -44,8 +46,8 @@ def torch_memory(results: Results, _: str) -> str:
     if written is None:
         return not_yet(_TORCH_COMMAND)
     failures = "".join(f"\nNot run: {failure}\n" for failure in written["failures"])
-    return "\n".join([origin(written) + "\n", torch_table.header(rows, written["hotpack_by"], written["steps"], written.get("logical_time", False)),
-                      torch_table.render(rows) + failures])
+    header = torch_table.header(rows, written["hotpack_by"], written["steps"], written.get("logical_time", False))
+    return "\n".join([origin(written) + "\n", header, torch_table.render(rows) + failures])
 
 
 def torch_memory_brief(results: Results, _: str) -> str:
@@ -66,7 +68,10 @@ def _peers_by_the_whole_run(row: dict) -> bool:
 
 
 def torch_peers(results: Results, _: str) -> str:
-    written = results.newest(TORCH, lambda content: _simulated(content) and any(_peers_by_the_whole_run(row) for row in content["rows"]))
+    def wanted(content: dict) -> bool:
+        return _simulated(content) and any(_peers_by_the_whole_run(row) for row in content["rows"])
+
+    written = results.newest(TORCH, wanted)
     if written is None:
         return not_yet(_TORCH_COMMAND)
     rows = [Row.from_json(row) for row in written["rows"] if _peers_by_the_whole_run(row)]
@@ -79,7 +84,8 @@ def largest_batch(results: Results, _: str) -> str:
         return not_yet("bench/torch/compare --simulate --hotpack enable --steps 8 --largest-batch --capacity 16G,80G "
                        "--json bench/results/largest_batch.json")
     rows = [Row.from_json(row) for row in written["rows"]]
-    return origin(written) + "\n\n" + largest.render([(row.job.name, row.largest_batch) for row in rows if row.largest_batch])
+    found = [(row.job.name, row.largest_batch) for row in rows if row.largest_batch]
+    return origin(written) + "\n\n" + largest.render(found)
 
 
 def _agreements(results: Results, tight: bool) -> tuple[dict | None, list[agreement.Agreement]]:
@@ -100,20 +106,47 @@ def peers_agree(results: Results, _: str) -> str:
 
 def peers_agree_tight(results: Results, _: str) -> str:
     written, found = _agreements(results, tight=True)
-    return not_yet(_AGREE_COMMAND) if written is None else agreement.render_tight([each for each in found if each.tight])
+    if written is None:
+        return not_yet(_AGREE_COMMAND)
+    return agreement.render_tight([each for each in found if each.tight])
+
+
+def _packed(results: Results, section: str) -> dict | None:
+    return results.newest(PACKER, lambda content: "rows" in content["sections"].get(section, {}))
+
+
+def _packer_command(section: str) -> str:
+    peer = f" --peer {_PEER}" if section == "capacity" else ""
+    return f"bench/packer {section}{peer} --json bench/results/packer_{section}.json"
 
 
 def packer(results: Results, section: str) -> str:
-    written = results.newest(PACKER, lambda content: "rows" in content["sections"].get(section, {}))
+    written = _packed(results, section)
     if written is None:
-        peer = f" --peer {_PEER}" if section == "capacity" else ""
-        return not_yet(f"bench/packer {section}{peer} --json bench/results/packer_{section}.json")
+        return not_yet(_packer_command(section))
     return packer_table.head(written, [section]) + "\n\n" + packer_table.section(written["sections"][section])
+
+
+def packer_brief(results: Results, _: str) -> str:
+    """A row for each section: of which run, and its summary."""
+    lines = ["| section | instances | result | date | commit |", "|---|---:|---|---|---|"]
+    machines: dict[str, None] = {}
+    for section in packer_table.SECTIONS:
+        written = _packed(results, section)
+        if written is None:
+            return not_yet(_packer_command(section))
+        machines[f"{written['machine']['processor']}, {written['machine']['cores']} cores"] = None
+        found = written["sections"][section]
+        lines.append(f"| {section} | {len(found['rows'])} | {found['summary']} | {written['date'][:10]} "
+                     f"| `{written['hotpack']['commit'][:12]}` |")
+    return "\n".join([f"By `bench/packer SECTION` on {'; '.join(machines)}.", "", *lines])
 
 
 def solvers(results: Results, _: str) -> str:
     written = results.newest(SOLVERS)
-    return not_yet("bench/solvers --json bench/results/solvers.json") if written is None else solver_table.render(written)
+    if written is None:
+        return not_yet("bench/solvers --json bench/results/solvers.json")
+    return solver_table.render(written)
 
 
 _KEPT = {"demo": "tools/demo --no-install"}  # name -> the command whose output a page shows
@@ -128,13 +161,25 @@ def output(results: Results, name: str) -> str:
     return f"{origin(written)}\n\n```\n{written['output'].rstrip()}\n```"
 
 
-_TABLES = {  # name -> what makes it, and whether a word follows the name
-    "torch_memory": (torch_memory, False), "torch_memory_brief": (torch_memory_brief, False),
+_Maker = Callable[[Results, str], str]
+_TABLES: dict[str, tuple[_Maker, bool]] = {  # name -> what makes it, and whether a word follows the name
+    "torch_memory": (torch_memory, False),
+    "torch_memory_brief": (torch_memory_brief, False),
     "torch_peers": (torch_peers, False),
-    "largest_batch": (largest_batch, False), "peers_agree": (peers_agree, False),
-    "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "solvers": (solvers, False), "output": (output, True),
-    "benchmark": (program_tables.benchmark, True), "markdown": (program_tables.markdown, True),
-    "instructions": (program_tables.instructions, False), "pack_check": (program_tables.pack_check, False),
+    "largest_batch": (largest_batch, False),
+    "peers_agree": (peers_agree, False),
+    "peers_agree_tight": (peers_agree_tight, False),
+    "packer": (packer, True),
+    "packer_brief": (packer_brief, False),
+    "planner_brief": (plan_tables.planner_brief, False),
+    "planner_papers": (plan_tables.planner_papers, False),
+    "solvers": (solvers, False),
+    "output": (output, True),
+    "benchmark": (program_tables.benchmark, True),
+    "benchmarks_brief": (program_tables.benchmarks_brief, False),
+    "markdown": (program_tables.markdown, True),
+    "instructions": (program_tables.instructions, False),
+    "pack_check": (program_tables.pack_check, False),
     "gpu_timing": (gpu_tables.timing, False),
     "gpu_differences": (gpu_tables.differences, False),
 }
@@ -144,5 +189,6 @@ def make(results: Results, name: str) -> str:
     """The text of the table that a page calls `name`. Raises Fault."""
     first, _, word = name.partition(" ")
     if first not in _TABLES or bool(word) != _TABLES[first][1]:
-        raise Fault(f"'{name}' is no table; there are {', '.join(key + (' NAME' if named else '') for key, (_, named) in _TABLES.items())}")
+        known = ", ".join(key + (" NAME" if named else "") for key, (_, named) in _TABLES.items())
+        raise Fault(f"'{name}' is no table; there are {known}")
     return _TABLES[first][0](results, word)

@@ -1,4 +1,5 @@
-"""What `peers_agree` finds out about one model: what PyTorch reserved, and what the simulations say of the same requests."""
+"""One model's comparison for `peers_agree`: the bytes that PyTorch reserved, and those of the simulations for the same
+requests."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def near(simulated: int, real: int) -> bool:
 
 @dataclass
 class Tight:
-    """On a device whose memory is between what was live and what was reserved, so that cached memory has to be given back."""
+    """On a device whose memory is between the live and the reserved bytes, so that cached memory must be freed."""
 
     capacity: int
     real: int | None  # bytes reserved at most; None: out of memory
@@ -72,7 +73,7 @@ def take_tight(machine: Machine, job: Job, trace: Path, allocator: str, live: in
 
 
 def take(machine: Machine, job: Job, folder: Path, tight: bool) -> Agreement:
-    """Three runs and two simulations; twice two more if `tight`. Raises Failure."""
+    """Makes three runs and two simulations; with `tight` four more. Raises Failure."""
     cells = {allocator: machine.run(job, allocator) for allocator in PEERS}
     trace = folder / f"{job.model}.trace"
     machine.run(job, "hotpack", trace)

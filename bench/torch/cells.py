@@ -1,4 +1,4 @@
-"""Runs one cell of `compare`'s table: one model under one allocator, in a process of its own."""
+"""Runs one cell of `compare`'s table: one model under one allocator, in its own process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORK_LINE = re.compile(r"(\d+) kernels with known parameters, (\d+) without; (\
 
 
 class Failure(Exception):
-    """A cell that has no figures, and why, in one line."""
+    """A cell has no figures; the reason in one line."""
 
 
 class OutOfMemory(Failure):
@@ -29,7 +29,7 @@ class OutOfMemory(Failure):
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained: the same for all cells of a row."""
+    """The training job, the same for all cells of a row."""
 
     model: str
     arguments: tuple[str, ...] = ()
@@ -51,7 +51,8 @@ class Cell:
 
 
 def find_python(build: Path = ROOT / "build") -> str:
-    """A Python that imports PyTorch: $HOTPACK_TORCH_PYTHON, torch-venv in `build`, or python3. Raises Failure."""
+    """Returns a Python that imports PyTorch: $HOTPACK_TORCH_PYTHON, torch-venv in `build`, or python3. Raises
+    Failure."""
     named = os.environ.get("HOTPACK_TORCH_PYTHON")
     built = build / "torch-venv" / "bin" / "python"
     for path in [named] if named else [str(built) if built.exists() else None, sys.executable, shutil.which("python3")]:
@@ -74,11 +75,11 @@ def has_gpu(python: str) -> bool:
 
 
 class Machine:
-    """Where cells run: on the simulated device or on a GPU, with what was built. Not thread-safe."""
+    """The machine of the cells: the simulated device or a GPU, with the build. Not thread-safe."""
 
     def __init__(self, python: str, build: Path, simulate: bool, hotpack_by: str, timeout: float, peers: bool = False):
-        """`hotpack_by`: "preload" or "enable", how the hotpack cells get their allocator. `timeout`: seconds a cell. `peers`:
-        compare() will be called."""
+        """`hotpack_by`: "preload" or "enable", how the hotpack cells get their allocator. `timeout`: seconds per cell.
+        `peers`: compare() will be called."""
         self.simulate, self.hotpack_by = simulate, hotpack_by
         self._python, self._build, self._timeout = python, build, timeout
         self._command = build / "bin" / "hotpack"
@@ -90,8 +91,8 @@ class Machine:
                 raise Failure(f"{path} is not built")
 
     def run(self, job: Job, allocator: str, trace: Path | None = None) -> Cell:
-        """`allocator`: "hotpack", or one of train.py's; `trace`: where hotpack leaves a recording of what the job asked for.
-        Raises Failure, OutOfMemory."""
+        """Runs a cell. `allocator`: "hotpack", or one of train.py's. `trace`: the path for hotpack's recording of the
+        job's requests. Raises Failure, OutOfMemory."""
         preload = allocator == "hotpack" and self.hotpack_by == "preload"
         with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
             out, stats = Path(scratch, "run.json"), Path(scratch, "stats.json")
@@ -118,7 +119,8 @@ class Machine:
             return cell
 
     def compare(self, trace: Path, peers: tuple[str, ...], capacity: int | None = None) -> dict:
-        """What `hotpack compare` says of a recording, the rows by their names; `capacity`: bytes. Raises Failure."""
+        """Returns the output of `hotpack compare` for a recording, the rows by their names. `capacity`: bytes. Raises
+        Failure."""
         program = [str(self._command), "compare", str(trace), "--json", "--repeat", "0", "--peers",
                    ",".join(peers)]
         program += ["--capacity", str(capacity)] if capacity is not None else []
@@ -130,7 +132,7 @@ class Machine:
         return compared
 
     def imports(self, module: str) -> bool:
-        """Whether the Python of the runs can import it."""
+        """Returns whether the runs' Python can import `module`."""
         return subprocess.run([self._python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
     def _environment(self, preload: bool, reports: Path) -> dict[str, str]:

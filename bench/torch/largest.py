@@ -1,4 +1,4 @@
-"""The most rows a step that fit into a device's memory, by allocator: the bisection, and its table."""
+"""The largest number of rows per step that fits into a device's memory, by allocator: the bisection, and its table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Largest:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a positive number with K, M, G or T behind it, or none. Raises ValueError."""
+    """Parses bytes: a positive number with K, M, G or T behind it, or none. Raises ValueError."""
     number, unit = (text[:-1], _UNITS[text[-1].upper()]) if text[-1:].upper() in _UNITS else (text, 1)
     value = int(number) * unit
     if value < 1:
@@ -31,8 +31,9 @@ def parse_size(text: str) -> int:
 
 
 def largest_batch(machine: Machine, job: Job, cells: dict[str, Cell], capacities: list[int]) -> list[Largest]:
-    """Exact if a batch fits whenever a larger one does. `cells`: of the job by allocator, whose rows a step are begun with;
-    `capacities`: of simulated devices, in bytes; of a GPU its own one alone. Raises Failure."""
+    """Bisects. The result is exact if a batch fits whenever a larger one does. `cells`: the job's cells by allocator,
+    whose rows per step are the start. `capacities`: of simulated devices, in bytes; of a GPU only its own one. Raises
+    Failure."""
     start, found = cells["default"].settings["batch"], []
     for capacity in capacities:
         there = capacity == cells["default"].settings["device_memory"]  # the cells were runs on such a device
@@ -62,7 +63,7 @@ def _taken(cell: Cell, allocator: str) -> int:
 
 
 def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: int, taken: dict[int, int]) -> int:
-    """`taken`: bytes, by rows that fitted."""
+    """`taken`: bytes, by the rows that fitted."""
 
     def fits(rows: int) -> bool:
         try:
@@ -79,8 +80,8 @@ def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: i
     rows, by_line = start, False
     while high - low > 1:
         low, high = (rows, high) if fits(rows) else (low, rows)
-        # A run takes long, so every other one is where memory would run out if it went on growing with the rows as it did. The
-        # others halve what is left, since an allocator that gives back what it caches gets further than that.
+        # A run takes long. So every other one is where memory would run out if it grew with the rows as before. The
+        # others halve the rest, since an allocator that frees its cache gets further than that.
         by_line = bool(taken) and not by_line
         rows = _guess(taken, capacity) if by_line else 0
         if high == _MOST_ROWS:
@@ -92,7 +93,7 @@ def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: i
 
 
 def _guess(taken: dict[int, int], capacity: int) -> int:
-    """Where the line through the two largest batches that fitted meets the capacity. `taken`: not empty."""
+    """Returns where the line through the two largest batches that fitted reaches the capacity. `taken`: not empty."""
     *others, last = sorted(taken)
     before = others[-1] if others else 0
     grown = taken[last] - (taken[before] if others else 0)
@@ -100,7 +101,7 @@ def _guess(taken: dict[int, int], capacity: int) -> int:
 
 
 def render(found: list[tuple[str, list[Largest]]]) -> str:
-    """GitHub's form, a line a model and capacity. `found`: by model, in the order of the lines."""
+    """Returns GitHub's form, a line per model and capacity. `found`: by model, in the order of the lines."""
     lines = ["| model              | memory, GiB | PyTorch | expandable | hotpack | hotpack / expandable |",
              "|:-------------------|------------:|--------:|-----------:|--------:|---------------------:|"]
     for name, each in found:

@@ -1,4 +1,4 @@
-"""The training loop itself: batches, steps, evaluations, and what was measured."""
+"""The training loop: batches, steps, evaluations, and measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTIMIZERS = {
 
 
 class Loop:
-    """One run. Not to be run twice."""
+    """One run. It can run only once."""
 
     def __init__(self, task: Task, options: argparse.Namespace):
         self.losses: list[float] = []  # one a step, the mean over its batches
@@ -37,7 +37,7 @@ class Loop:
             torch.backends.cuda.enable_cudnn_sdp(False)  # attention asks for cuDNN whatever the line above says
 
     def run(self) -> dict[str, object]:
-        """Trains, and answers with the figures."""
+        """Trains, and returns the figures."""
         torch.manual_seed(self._options.seed)
         with self._device:
             model = self._task.build(self._options.tiny)
@@ -65,7 +65,7 @@ class Loop:
 
     @property
     def is_static(self) -> bool:
-        """Every training step asks for the same sizes in the same order."""
+        """Every training step makes the same requests in the same order."""
         return self._task.static
 
     @property
@@ -138,14 +138,14 @@ class Loop:
         }
 
     def _torch_figure(self, name: str) -> int | None:
-        """Bytes; None where PyTorch's own allocator is not the one in use, or cannot tell."""
+        """Bytes; None if PyTorch's own allocator is not in use, or has no such figure."""
         if self._device.type != "cuda" or self._options.allocator not in ("default", "expandable", "async"):
             return None
         return getattr(torch.cuda, name)()
 
 
 def _forward(model: nn.Module, batch: Batch) -> torch.Tensor:
-    """The model's answer to the inputs alone: labels come last."""
+    """The model's output for the inputs alone; labels come last."""
     answer = model(*batch[:-1])
     return answer[0] if isinstance(answer, tuple) else answer
 

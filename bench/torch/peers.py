@@ -1,5 +1,5 @@
-"""What other allocators hold for the same requests: policies that `hotpack compare` plays on what the hotpack run recorded, and
-allocators that the job is run under."""
+"""Memory of other allocators for the same requests: policies that `hotpack compare` plays on the hotpack run's
+recording, and allocators under which the job runs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Peers = dict[str, "int | None"]  # bytes by name; None: out of memory
 
 
 def others(machine: Machine) -> tuple[str, ...]:
-    """The allocators of train.py that a row is run under besides those of every table."""
+    """The allocators of train.py under which a row runs, in addition to those of every table."""
     with_rmm = not machine.simulate and machine.imports("rmm.allocators.torch")
     return (ASYNC, *(RMM if with_rmm else ()))
 
 
 def simulate(machine: Machine, trace: Path) -> Peers:
-    """The most that is held in the whole run. Raises Failure."""
+    """Returns the most held in the whole run. Raises Failure."""
     rows = machine.compare(trace, SIMULATED)["rows"]
     return {name: rows[name]["reserved_peak"] for name in SIMULATED}
 
 
 def held_under(allocator: str, cell: Cell) -> int:
-    """What a run under one of `others` took from the driver at most."""
+    """Returns the most that a run under one of `others` took from the driver."""
     return cell.figures["rmm"]["reserved_peak"] if allocator in RMM else cell.figures["torch_reserved_peak"]
 
 
 def pooling(peers: Peers, simulated: bool) -> Peers:
-    """Those that hotpack should be below, besides PyTorch's own allocator, which every row has. `simulated`: on the simulated
-    device, whose pool of cudaMallocAsync says nothing of NVIDIA's."""
+    """The allocators that hotpack should be below, in addition to PyTorch's own, which every row has. `simulated`: on
+    the simulated device, whose pool of cudaMallocAsync says nothing about NVIDIA's."""
     left_out = {EXACT, *IDEAL, *([ASYNC] if simulated else [])}
     return {name: peers[name] for name in TITLES if name in peers and name not in left_out}

@@ -1,4 +1,4 @@
-"""A line of `compare`'s table: the cells of one model put together, and what must hold of them."""
+"""A line of `compare`'s table: the cells of one model together, and the limits that they must keep."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from peers import EXACT, TITLES, Peers, held_under, pooling, simulate
 
 _OF_THE_ALLOCATOR = ("allocator", "alloc_conf")  # settings that may differ within a row
 _MIB = 1 << 20
-# What is promised for jobs in which every step is the same: while served over the live peak, and in the whole run over one exact
-# cudaMalloc a request. Other allocators are compared by the most held in the whole run.
+# Limits for jobs in which every step is the same: memory while served over the live peak, and in the whole run over one
+# exact cudaMalloc per request. Other allocators are compared by the most held in the whole run.
 MOST_OVER_LIVE_PEAK = 1.02
 MOST_BESIDE = 4 * _MIB
 LEAST_PLANNED = 0.99
@@ -42,12 +42,13 @@ class Row:
 
     @property
     def held(self) -> int:
-        """What hotpack held at most in the whole run: the measure that all allocators are compared by."""
+        """The most that hotpack held in the whole run: the measure by which all allocators are compared."""
         return self.stats["reserved_peak"]
 
     @property
     def served(self) -> int:
-        """What hotpack held while it served by the plan; 0: no iteration was served as a whole. Not to be compared with others."""
+        """The memory that hotpack held while it served by the plan; 0: no iteration was served entirely. Not comparable
+        with other allocators."""
         return self.stats["reserved_steady"]
 
     @property
@@ -70,7 +71,7 @@ class Row:
 
     @classmethod
     def from_json(cls, written: dict) -> Row:
-        """What as_json wrote, as far as tables need it."""
+        """Reads the output of as_json, as far as tables need it."""
         cells = {name: Cell(written["settings"], figures) for name, figures in written["train"].items()}
         cells["hotpack"].hotpack, cells["hotpack"].reports = written["hotpack"], written["reports"]
         launches = written["launches_known_and_not"]
@@ -80,7 +81,8 @@ class Row:
 
 
 def take_row(machine: Machine, job: Job, others: tuple[str, ...] | None = None) -> Row:
-    """Runs the row's cells one after the other. `others`: further allocators for `peers`; None: without peers. Raises Failure."""
+    """Runs the row's cells one after the other. `others`: further allocators for `peers`; None: no peers. Raises
+    Failure."""
     with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
         trace = Path(scratch, "job.trace") if others is not None else None
         cells = {allocator: machine.run(job, allocator, trace if allocator == "hotpack" else None) for allocator in ALLOCATORS}
@@ -105,7 +107,7 @@ def _common(cell: Cell) -> dict:
 
 
 def missed(row: Row) -> list[str]:
-    """A line for each promise that the row does not keep. Reports of the checker count for every model."""
+    """Returns a line for each limit that the row exceeds. Reports of the checker count for every model."""
     name, stats, faults = row.job.name, row.stats, []
     if row.cells["hotpack"].reports:
         faults.append(f"{name}: {row.cells['hotpack'].reports} reports of the checker")
@@ -136,7 +138,7 @@ def _missed_peers(row: Row, found: Peers) -> list[str]:
 
 
 def same_losses(machine: Machine, job: Job) -> str:
-    """Whether hotpack leaves each of LOSS_STEPS losses as it is, bit for bit."""
+    """Returns whether each of LOSS_STEPS losses is the same under hotpack, bit for bit."""
     longer = replace(job, arguments=(*job.arguments, "--steps", str(LOSS_STEPS)))
     first, second = (machine.run(longer, "default").losses for _ in range(2))
     if first != second:

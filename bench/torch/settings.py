@@ -1,5 +1,5 @@
-"""What a run depends on besides its model: the allocator, which must be chosen before PyTorch is imported, and what the
-libraries are set to."""
+"""The settings of a run other than its model: the allocator, which must be chosen before PyTorch is imported, and the
+settings of libraries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _driver_is_simulated() -> bool:
 
 
 def choose_allocator(name: str | None, device: str) -> str:
-    """The allocator of this process, with the environment set for it. To be called before PyTorch is imported."""
+    """Chooses the allocator of this process, and sets the environment for it. Call it before PyTorch is imported."""
     if device == "cpu":
         if name not in (None, "default"):
             fail(f"--allocator {name}: there is no CUDA allocator with --device cpu")
@@ -67,13 +67,13 @@ def choose_allocator(name: str | None, device: str) -> str:
 
 
 def check_allocator(name: str, torch: ModuleType) -> None:
-    """That PyTorch took up what choose_allocator asked for."""
+    """Checks that PyTorch uses the allocator of choose_allocator."""
     if name == "async" and torch.cuda.get_allocator_backend() != "cudaMallocAsync":
         fail(f"--allocator async: PyTorch {torch.__version__} has not taken up PYTORCH_ALLOC_CONF=backend:cudaMallocAsync")
 
 
 def enable_hotpack() -> ModuleType:
-    """The package, enabled. To be called before the first use of the device."""
+    """Returns the package, enabled. Call it before the first use of the device."""
     try:
         import hotpack
     except ImportError:  # not installed: the checkout's, with what is built there
@@ -87,7 +87,7 @@ def enable_hotpack() -> ModuleType:
 
 
 def enable_rmm(name: str, torch: ModuleType):
-    """Makes RMM's pool or arena PyTorch's allocator; answers with RMM's statistics of what it takes from the driver. To be called
+    """Makes RMM's pool or arena PyTorch's allocator. Returns RMM's statistics of memory taken from the driver. Call it
     before the first use of the device.
 
     The pool begins empty and doubles, instead of with half of the free memory; the arena takes that half, and never more."""

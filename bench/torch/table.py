@@ -51,7 +51,7 @@ def _held_columns() -> list[Column]:
 
 
 def brief_columns() -> list[Column]:
-    """Those of the README, in whole MiB."""
+    """The columns of the README, in whole MiB."""
     def whole(value: float) -> str:
         return f"{value / _MIB:.0f}"
 
@@ -67,7 +67,8 @@ def brief_columns() -> list[Column]:
 
 
 def who_holds_less(rows: list[Row]) -> str:
-    """In words, by the whole run: for which models hotpack holds less than each of PyTorch's, as much, and more."""
+    """Says in words for which models hotpack holds less in the whole run than each of PyTorch's allocators, as much,
+    and more."""
     sentences = []
     for allocator, called in (("default", "PyTorch's defaults"), ("expandable", "expandable segments")):
         less, same, more = [], [], []
@@ -104,12 +105,12 @@ def _peer_columns(rows: list[Row]) -> list[Column]:
 
 
 def render_peers(rows: list[Row]) -> str:
-    """Of rows that have peers."""
+    """For rows that have peers."""
     return _render(_peer_columns(rows), rows)
 
 
 def peers_header(rows: list[Row]) -> str:
-    """What the columns of render_peers are."""
+    """Explains the columns of render_peers."""
     lines = [
         f"The same requests under every policy: MiB {HELD}. hotpack: most physical memory. PyTorch, "
         f"expandable, {TITLES[ASYNC]}: torch.cuda.max_memory_reserved() of a run of its own, the last with "
@@ -143,7 +144,7 @@ def _render(columns: list[Column], rows: list[Row]) -> str:
 
 
 def header(rows: list[Row], hotpack_by: str, steps: int, logical_time: bool = False) -> str:
-    """The settings that all rows share, and what the columns are. `logical_time`: hotpack's plans came in it."""
+    """The settings that all rows share, and the columns' meaning. `logical_time`: hotpack made its plans in it."""
     if not rows:
         return "No model could be run.\n"
     settings = rows[0].settings

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A training loop as a user writes it, for the models in models/: the program whose memory `compare` looks at.
+"""A training loop as a user writes it, for the models in models/: the program whose memory `compare` measures.
 
     python bench/torch/train.py resnet50 --steps 30
     hotpack run --simulate -- python bench/torch/train.py gpt2_small
 
-Inputs are made on the host from the seed and copied to the device in each step. Prints the figures of the run, one a
-line. Exit codes: 0, 2 (bad use: one line on stderr), 3 (the device's memory was not enough).
+Inputs are made on the host from the seed and copied to the device in each step. Prints the figures of the run, one per
+line. Exit codes: 0, 2 (bad use: one line on stderr), 3 (the device is out of memory).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-import settings  # beside this file; imports no PyTorch
+import settings  # in this folder; imports no PyTorch
 
 
 class Parser(argparse.ArgumentParser):
@@ -103,8 +103,8 @@ def main(arguments: list[str]) -> int:
     if rmm is not None:
         figures["rmm"] = {"reserved_peak": rmm.allocation_counts.peak_bytes}
     report(options, loop, figures)
-    # PyTorch's autograd thread may still be giving up the last graph. If it asks for the interpreter's lock once that is
-    # shutting down, it is ended in the middle of a destructor, and the process aborts. On a busy machine that was seen.
+    # PyTorch's autograd thread may still be freeing the last graph. If it requests the interpreter's lock during the
+    # shutdown, it ends in the middle of a destructor, and the process aborts. That was observed on a busy machine.
     time.sleep(0.2)
     return 0
 

@@ -49,7 +49,8 @@ HOTPACK_KERNEL_FUNCTION void Col2ImElement(int64_t i, const float* patches, floa
   images[i] = sum;
 }
 
-// One column of up to kStrip rows of a product. Rows past `rows` repeat the last one: read, not written.
+// Computes one column of up to kStrip rows of a product. Rows past `rows` repeat the last one: they are read, not
+// written.
 HOTPACK_KERNEL_FUNCTION void StripProduct(const float* a, int64_t a_row_step, int64_t a_step, const float* b,
                                           int64_t b_step, int64_t length, int64_t rows, float* out, int64_t out_step) {
   const float* row[kStrip];

@@ -1,5 +1,5 @@
-// The device work of the convolutional net, beside kernels.h and under the same rules: float32, asynchronous, every
-// result element added up by one thread in a fixed order, nothing atomic.
+// Device work of the convolutional net, in addition to kernels.h and under the same rules: float32, asynchronous, each
+// result element summed by one thread in a fixed order, no atomic operations.
 //
 // Images are [rows, side, side, channels], so a convolution is one matrix product: patches [rows · positions, kernel ·
 // kernel · channels] times weights [kernel · kernel · channels, out channels], whose result is an image again.
@@ -22,12 +22,13 @@ struct Patches {
   constexpr int64_t ImageSize() const { return static_cast<int64_t>(side) * side * channels; }
 };
 
-// patches[row · positions + position, (ky, kx, channel)]: zero outside the image.
+// Copies patches: patches[row · positions + position, (ky, kx, channel)], zero outside the image.
 void Im2Col(const float* images, float* patches, const Patches& shape, int rows);
-// The adjoint: each element of an image is the sum of all its copies. A gather, so that the order of adding is fixed.
+// The adjoint: each element of an image becomes the sum of all its copies. It gathers, so that the order of the sum is
+// fixed.
 void Col2Im(const float* patches, float* images, const Patches& shape, int rows);
 
-// c[m, n] = a[m, k] · b[k, n] for a long m; a thread computes a few rows of one column, so that b is read less often.
+// c[m, n] = a[m, k] · b[k, n] for a long m. A thread computes a few rows of one column, so that b is read less often.
 void TallMatMul(const float* a, const float* b, float* c, int64_t m, int n, int k);
 // partial[s, m, n] = aᵀ · b over the s-th of `slices` equal parts of the k rows of a [k, m] and b [k, n], for a long k.
 void TallMatMulTransposedASliced(const float* a, const float* b, float* partial, int m, int n, int64_t k, int slices);

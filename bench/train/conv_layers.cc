@@ -10,7 +10,8 @@ namespace {
 constexpr float kEpsilon = 1e-5f;  // added to a variance
 constexpr float kDecay = 0.9f;     // of the running statistics
 
-// Parts of a long sum, one thread each: enough threads to fill a GPU, and a pure function of the shape.
+// Parts of a long sum, one thread each. There are enough threads to fill a GPU, and the count is a pure function of the
+// shape.
 constexpr int64_t kSliceThreads = 1 << 20;
 constexpr int64_t kMaxSlices = 256;
 

@@ -1,4 +1,4 @@
-// The layers of the convolutional net: what they allocate, and when they let go of it.
+// The layers of the convolutional net: what they allocate, and when they release it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace hotpack::train {
 
-// Convolution without bias, weights [kernel · kernel · channels, out_channels]. Each call takes its patches into a
-// workspace of its own and releases it on return, as libraries do. Not thread-safe.
+// Convolution without bias, with weights [kernel · kernel · channels, out_channels]. Each call copies its patches into
+// its own workspace and releases it on return, as libraries do. Not thread-safe.
 struct Convolution {
   Patches patches;
   int out_channels = 1;
@@ -22,16 +22,16 @@ struct Convolution {
   Tensor InputGradient(Device& device, const Tensor& weights, const Tensor& output_gradient, int rows) const;
 };
 
-// Which statistics a batch norm uses. Those of a batch are of the rows of one call: under gradient accumulation, of
-// the micro-batch alone (and the running ones move once a micro-batch).
+// The statistics that a batch norm uses. Batch statistics are of the rows of one call. Under gradient accumulation they
+// are of the micro-batch alone, and the running ones move once per micro-batch.
 enum class Statistics {
-  kBatch,           // of the batch; the running ones stay as they are
-  kBatchAndRecord,  // of the batch, and the running ones follow them: training
-  kRunning,         // those that training left: evaluation
+  kBatch,           // of the batch; the running ones do not change
+  kBatchAndRecord,  // of the batch; the running ones follow them: training
+  kRunning,         // those of the training: evaluation
 };
 
-// Batch norm of samples [count, channels] (Ioffe, Szegedy 2015). The running variance follows the batch's own, not its
-// unbiased estimate. Not thread-safe.
+// Batch norm of samples [count, channels] (Ioffe, Szegedy 2015). The running variance follows the batch's own variance,
+// not its unbiased estimate. Not thread-safe.
 class BatchNorm {
  public:
   struct Saved {
@@ -43,7 +43,7 @@ class BatchNorm {
 
   BatchNorm(Device& device, int channels);
 
-  // `saved`, if not null, gets what Backward() needs; not with Statistics::kRunning.
+  // `saved`, if not null, receives the operands of Backward(). It must be null with Statistics::kRunning.
   Tensor Forward(const Tensor& scale, const Tensor& shift, const Tensor& input, Statistics statistics, Saved* saved);
   Gradients Backward(const Tensor& scale, const Tensor& input, const Saved& saved, const Tensor& output_gradient) const;
 

@@ -1,4 +1,4 @@
-// train_conv: a small residual net with its own kernels and no allocator of its own, to be run with and without
+// train_conv: a small residual net with its own kernels and without its own allocator, to be run with and without
 // hotpack.
 #include "bench/train/conv_model.h"
 #include "bench/train/program.h"

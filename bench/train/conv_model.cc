@@ -165,7 +165,7 @@ Tensor ConvNet::BlockBackward(Block& block, BlockSaved saved, Tensor gradient, i
   return Add(device_, gradient, sum_gradient);
 }
 
-// To the gradient of the pooled features.
+// Returns the gradient of the pooled features.
 Tensor ConvNet::ClassifierBackward(Tensor pooled, Tensor gradient, int rows) {
   Parameter* parameter = &parameters_[classifier_];
   Tensor weight_gradient(device_, parameter[0].value.count());

@@ -36,15 +36,15 @@ struct ConvShape {
   int classes = 10;  // ≥ 2
 };
 
-// For a numeric check of the gradients: each layer and both kinds of shortcut. Not narrower: a norm undoes its weights'
-// length, so that differences are too coarse for a channel with few and small weights (of 300 seeds, four fail at
-// width 2, and none comes near the tolerance at width 3).
+// For numeric checks of the gradients: each layer and both kinds of shortcut. It is not narrower, because a norm
+// cancels its weights' length. So differences are too coarse for a channel with few and small weights. Of 300 seeds,
+// four fail at width 2, and none comes near the tolerance at width 3.
 inline constexpr ConvShape kTinyConvShape = {.image = 4, .width = 3, .stages = 2, .blocks = 1, .classes = 3};
 inline constexpr int kTinyConvRows = 4;
 
-// Batch norm uses the statistics of its micro-batch in LossAndGradients(), which also moves the running ones, and in
-// Loss(), which leaves those alone (so that differences of it are those of one function); Evaluate() uses the running
-// statistics. Images are GratingTask's.
+// A residual net on GratingTask's images. LossAndGradients() and Loss() use batch norm's statistics of the micro-batch.
+// LossAndGradients() also moves the running ones. Loss() does not, so that its differences are those of one function.
+// Evaluate() uses the running statistics.
 class ConvNet : public Workload {
  public:
   ConvNet(Device& device, const ConvShape& shape, uint64_t seed);
@@ -64,7 +64,7 @@ class ConvNet : public Workload {
     size_t first;
   };
   struct UnitSaved {
-    Tensor product;  // of the convolution
+    Tensor product;  // the convolution's result
     BatchNorm::Saved norm;
   };
 
@@ -90,11 +90,12 @@ class ConvNet : public Workload {
   Unit MakeUnit(const Convolution& convolution, uint64_t seed);
   void MakeClassifier(uint64_t seed);
 
-  // With saved == nullptr everything is released at its last use in the forward pass.
+  // If `saved` is null, everything is released at its last use in the forward pass.
   Tensor UnitForward(Unit& unit, const Tensor& input, int rows, Statistics statistics, UnitSaved* saved);
   Tensor BlockForward(Block& block, Tensor input, int rows, Statistics statistics, BlockSaved* saved);
   Tensor Forward(Tensor images, int rows, Statistics statistics, Saved* saved);  // to the logits
-  // A unit's backward pass: first to the gradient of the convolution's product, then to that of the unit's input.
+  // The two parts of a unit's backward pass: to the gradient of the convolution's product, then to that of the unit's
+  // input.
   Tensor NormBackward(Unit& unit, UnitSaved saved, const Tensor& gradient);
   Tensor ConvolutionBackward(Unit& unit, const Tensor& input, Tensor product_gradient, int rows);
   void ConvolutionWeightsBackward(Unit& unit, const Tensor& input, const Tensor& product_gradient, int rows);

@@ -1,4 +1,4 @@
-// A generated task for the convolutional net: to tell gratings apart by their direction and colour.
+// A generated task for the convolutional net: distinguish gratings by their direction and colour.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace hotpack::train {
 
 inline constexpr int kColors = 3;
 
-// A class is a wave's direction and its strength in each colour. An image is that wave at a random phase, with noise:
-// the pixels of every class have mean zero, so no linear function of them tells two classes apart.
+// A class is a wave's direction and its strength in each colour. An image is that wave at a random phase, with noise.
+// The pixels of every class have mean zero, so no linear function of them separates two classes.
 class GratingTask {
  public:
   GratingTask(uint64_t seed, int side, int classes);
-  // Images [rows, side, side, colours] and labels; a pure function of (seed, number, rows), up to the
+  // Returns images [rows, side, side, colours] and labels. They are a pure function of (seed, number, rows), up to the
   // last bit of the math library's cosine. Thread-safe.
   Batch MakeBatch(int64_t number, int rows) const;
 

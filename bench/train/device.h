@@ -7,25 +7,25 @@
 
 namespace hotpack::train {
 
-// One allocation call a tensor, one release call a tensor: nothing is pooled here. Failures throw std::runtime_error
-// with one line; a failed release (which happens in destructors) is kept and thrown by the next other call.
+// Makes one allocation call and one release call per tensor, without a pool. Failures throw std::runtime_error with one
+// line. A failed release (in a destructor) is stored, and the next other call throws it.
 //
-// Work goes to the compute stream. With two streams, the next batch's inputs are copied on the copy stream while the
-// present one is computed; with one stream the same calls do the same on the compute stream. Not thread-safe.
+// Work goes to the compute stream. With two streams, the copy stream copies the next batch's inputs during the
+// computation of the present one. With one stream the same calls use the compute stream. Not thread-safe.
 class Device {
  public:
   virtual ~Device() = default;
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Release(void* pointer) noexcept = 0;
-  // On the compute stream; `host` may be reused on return.
+  // On the compute stream. `host` may be reused on return.
   virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
   virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;  // waits for all compute work before it
 
-  // Memory that the copy stream fills and that compute work then reads; released by Release().
+  // Allocates memory that the copy stream fills and that compute work then reads. Release() releases it.
   virtual void* AllocateForCopy(size_t bytes) { return Allocate(bytes); }
-  // Starts a copy on the copy stream, through pinned memory of the device object; `host` may be reused on return.
+  // Starts a copy on the copy stream, through the device object's pinned memory. `host` may be reused on return.
   virtual void StartCopyIn(void* device, const void* host, size_t bytes) { CopyIn(device, host, bytes); }
-  // Compute work from here on runs after all copies started so far.
+  // Later compute work runs after all copies started so far.
   virtual void WaitForCopies() {}
 
   virtual std::string Name() const = 0;
@@ -39,7 +39,8 @@ enum class AllocatorKind {
 
 struct DeviceOptions {
   AllocatorKind allocator = AllocatorKind::kCuda;
-  int streams = 1;  // 1: all work on the default stream; 2: one of our own for computing and one for copies
+  // 1: all work on the default stream. 2: one stream for computing and one for copies.
+  int streams = 1;
 };
 
 std::unique_ptr<Device> MakeCudaDevice(const DeviceOptions& options);

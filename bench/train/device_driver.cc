@@ -13,13 +13,13 @@ CUstream Stream(void* handle) { return static_cast<CUstream>(handle); }
 CUevent Event(void* handle) { return static_cast<CUevent>(handle); }
 CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-// The error of a call that asked for memory says how much it was.
+// Checks a call that allocates. Its error names the size.
 void CheckAllocation(CUresult result, const char* call, size_t bytes) {
   if (result != CUDA_SUCCESS)
     CheckDriver(result, (std::string(call) + " of " + std::to_string(bytes) + " bytes").c_str());
 }
 
-// In the first device's primary context, as cudart would be.
+// Uses the first device's primary context, as cudart does.
 class DriverApi : public DeviceApi {
  public:
   DriverApi() : driver_(GetDriver()) {

@@ -1,4 +1,4 @@
-// Tensors in host memory: lets a machine without a GPU check the kernels' arithmetic and the model's gradients.
+// Tensors in host memory. A machine without a GPU can check the kernels' arithmetic and the model's gradients with it.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -13,7 +13,7 @@ class HostDevice : public Device {
   void* Allocate(size_t bytes) override {
     void* pointer = std::malloc(bytes);
     if (pointer == nullptr) throw std::bad_alloc();
-    std::memset(pointer, 0xff, bytes);  // NaN: a read before a write spoils the result
+    std::memset(pointer, 0xff, bytes);  // NaN: a read before a write corrupts the result
     return pointer;
   }
   void Release(void* pointer) noexcept override { std::free(pointer); }

@@ -1,4 +1,4 @@
-// The driver, found at run time as a program without cudart finds it: dlopen("libcuda.so.1") and dlsym.
+// Finds the driver at run time as a program without cudart does: dlopen("libcuda.so.1") and dlsym.
 #pragma once
 
 #include <cuda.h>
@@ -8,16 +8,17 @@
 
 namespace hotpack::train {
 
-// What the training programs call. The names are those of cuda.h, whose macros choose the versions of the entry points.
-// The layout that clang-format gives to the list does not settle.
+// Driver functions of the training programs. The names are those of cuda.h, whose macros choose the versions.
+//
+// A list: clang-format would give it a shape of its own.
 // clang-format off
-#define HOTPACK_TRAIN_DRIVER_CALLS(CALL) \
-  CALL(cuInit) CALL(cuDeviceGetCount) CALL(cuDeviceGet) CALL(cuDevicePrimaryCtxRetain) \
-  CALL(cuDevicePrimaryCtxRelease) CALL(cuCtxSetCurrent) CALL(cuGetErrorString) CALL(cuMemAlloc) \
-  CALL(cuMemFree) CALL(cuMemAllocAsync) CALL(cuMemFreeAsync) CALL(cuMemHostAlloc) CALL(cuMemFreeHost) \
-  CALL(cuStreamCreate) CALL(cuStreamDestroy) CALL(cuStreamSynchronize) CALL(cuStreamWaitEvent) \
+#define HOTPACK_TRAIN_DRIVER_CALLS(CALL)                                                                   \
+  CALL(cuInit) CALL(cuDeviceGetCount) CALL(cuDeviceGet) CALL(cuDevicePrimaryCtxRetain)                     \
+  CALL(cuDevicePrimaryCtxRelease) CALL(cuCtxSetCurrent) CALL(cuGetErrorString) CALL(cuMemAlloc)            \
+  CALL(cuMemFree) CALL(cuMemAllocAsync) CALL(cuMemFreeAsync) CALL(cuMemHostAlloc) CALL(cuMemFreeHost)      \
+  CALL(cuStreamCreate) CALL(cuStreamDestroy) CALL(cuStreamSynchronize) CALL(cuStreamWaitEvent)             \
   CALL(cuEventCreate) CALL(cuEventDestroy) CALL(cuEventRecord) CALL(cuEventSynchronize) CALL(cuMemcpyHtoD) \
-  CALL(cuMemcpyDtoH) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) CALL(cuModuleLoadData) \
+  CALL(cuMemcpyDtoH) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) CALL(cuModuleLoadData)                \
   CALL(cuModuleUnload) CALL(cuModuleGetFunctionCount) CALL(cuModuleEnumerateFunctions) CALL(cuFuncGetName) \
   CALL(cuLaunchKernel)
 // clang-format on
@@ -28,7 +29,7 @@ struct Driver {
 #undef HOTPACK_TRAIN_MEMBER
 };
 
-// Loads the driver on the first call. Throws std::runtime_error if it is not there or lacks an entry point.
+// Loads the driver on the first call. Throws std::runtime_error if it is missing or lacks an entry point.
 const Driver& GetDriver();
 
 // Throws std::runtime_error "<call>: <the driver's words>" unless `result` is success.

@@ -7,7 +7,7 @@
 #include "bench/train/driver.h"
 #include "bench/train/launch_stream.h"
 
-// The fat binary that nvcc made of the kernels.
+// The fat binary of the kernels, made by nvcc.
 asm(R"(
   .section .rodata
   .balign 64
@@ -55,8 +55,8 @@ std::string FunctionOf(const std::string& launcher) {
 
 }  // namespace
 
-// The kernels' mangled names hold the name of their function in a nested name, its length before it and an E behind it
-// (Itanium C++ ABI, section 5.1.2): 11FillElementE.
+// The kernels' mangled names contain the name of their function in a nested name, its length in front and an E behind
+// it (Itanium C++ ABI, section 5.1.2): 11FillElementE.
 DriverKernel FindDriverKernel(const char* launcher) {
   static const std::vector<NamedKernel> kernels = LoadKernels();
   const std::string function = FunctionOf(launcher);

@@ -18,7 +18,7 @@ struct Checker {
   decltype(&simgpuBlockKept) kept = nullptr;
 };
 
-// Null members with a driver that has no checker.
+// Returns null members if the driver has no checker.
 Checker FindChecker() {
   Checker checker;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -5,8 +5,8 @@
 
 namespace hotpack::train {
 
-// hotpack_malloc and hotpack_free, for work on `stream`. Each throws std::runtime_error. The simulated device's
-// checker, where there is one, is told of the blocks: it does not see these calls otherwise.
+// hotpack_malloc and hotpack_free, for work on `stream`. Both throw std::runtime_error. They report the blocks to the
+// simulated device's checker, if there is one, because it does not see these calls otherwise.
 void* HotpackMalloc(size_t bytes, void* stream);
 void HotpackFree(void* pointer, void* stream);
 

@@ -19,7 +19,7 @@ HOTPACK_KERNEL_FUNCTION void UniformElement(int64_t i, float* out, uint64_t seed
   out[i] = scale * (2.0f * unit - 1.0f);
 }
 
-// Element (row, column) of a product whose factors are read with any strides.
+// Returns element (row, column) of a product whose factors are read with any strides.
 HOTPACK_KERNEL_FUNCTION float DotProduct(const float* a, int64_t a_step, const float* b, int64_t b_step, int length) {
   float sum = 0;
   for (int p = 0; p < length; ++p) sum += a[p * a_step] * b[p * b_step];

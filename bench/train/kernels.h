@@ -1,8 +1,8 @@
-// Device work that the training programs share. All matrices are row-major, float32, in device memory; every call is
-// asynchronous on the compute stream. A launch that fails throws std::runtime_error.
+// Device work that the training programs share. All matrices are row-major, float32, in device memory. Every call is
+// asynchronous on the compute stream. A failed launch throws std::runtime_error.
 //
-// Every result element is computed by one thread that adds in a fixed order, and nothing is atomic: equal inputs give
-// equal bits, wherever the tensors lie. That is what lets a run under hotpack be compared with one without.
+// One thread computes each result element and adds in a fixed order, without atomic operations. So equal inputs give
+// equal bits, wherever the tensors lie, and a run under hotpack can be compared with one without it.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ void FillUniform(float* out, int64_t count, uint64_t seed, float scale);
 // c[m, n] = a[m, k] · b[k, n], and with one factor transposed:
 void MatMul(const float* a, const float* b, float* c, int m, int n, int k);
 void MatMulTransposedB(const float* a, const float* b, float* c, int m, int n, int k);  // b is [n, k]
-// partial[s, m, n] = aᵀ · b over the s-th of `slices` equal parts of the k rows of a [k, m] and b [k, n]; the caller
-// adds the slices up (SumSlices). A split of the long dimension, as libraries do it with a workspace.
+// partial[s, m, n] = aᵀ · b over the s-th of `slices` equal parts of the k rows of a [k, m] and b [k, n]. The caller
+// adds the slices (SumSlices). It splits the long dimension as libraries do with a workspace.
 void MatMulTransposedASliced(const float* a, const float* b, float* partial, int m, int n, int k, int slices);
 // out[i] = sum over s of in[s, i]
 void SumSlices(const float* in, float* out, int slices, int64_t count);
 
 // out[row, column] = in[row, column] + bias[column]
 void AddBias(const float* in, const float* bias, float* out, int rows, int columns);
-// SiLU: x · sigmoid(x). Smooth, so that numeric gradients mean something everywhere.
+// SiLU: x · sigmoid(x). It is smooth, so that numeric gradients are meaningful everywhere.
 void Silu(const float* in, float* out, int64_t count);
 void SiluBackward(const float* in, const float* out_gradient, float* in_gradient, int64_t count);
 

@@ -1,9 +1,10 @@
-// The stream that kernels are launched on.
+// The stream on which kernels are launched.
 #pragma once
 
 namespace hotpack::train {
 
-// A cudaStream_t or CUstream, null for the default stream. Set by the device while it lives; there is one at a time.
+// A cudaStream_t or CUstream; null: the default stream. The device sets it while it lives. There is one device at a
+// time.
 inline void* launch_stream = nullptr;
 
 }  // namespace hotpack::train

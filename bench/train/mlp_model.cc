@@ -53,7 +53,7 @@ Tensor Mlp::Forward(Tensor input, int rows, std::vector<Saved>* saved) {
   return input;  // not reached: there is at least one layer
 }
 
-// From the gradient of the layer's sum to its parameters' gradients and the gradient of its input (empty for layer 0).
+// Computes from the gradient of the layer's sum the gradients of its parameters and of its input (empty for layer 0).
 Tensor Mlp::LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows) {
   const int in = InputColumns(layer), out = OutputColumns(layer);
   const int64_t count = static_cast<int64_t>(in) * out;

@@ -1,4 +1,4 @@
-// What updates the weights: SGD with momentum, or Adam; written as an eager framework does it, one operation at a time.
+// Updates the weights by SGD with momentum or Adam, one operation at a time as an eager framework does.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace hotpack::train {
 
-// Weights or biases, with what the optimizer keeps for them.
+// Weights or biases, and the optimizer's state for them.
 struct Parameter {
   Tensor value;
   Tensor gradient;  // empty between ZeroGradients() and the backward pass
@@ -30,10 +30,10 @@ struct OptimizerOptions {
 // Releases all gradients.
 void ZeroGradients(std::vector<Parameter>& parameters);
 
-// Takes the gradient over, or adds it to the one that an earlier micro-batch left (and releases it).
+// Takes over the gradient, or adds it to the gradient of an earlier micro-batch and releases it.
 void AddGradient(Device& device, Parameter& parameter, Tensor gradient);
 
-// Not thread-safe.
+// One optimizer. Not thread-safe.
 class Optimizer {
  public:
   Optimizer(Device& device, const OptimizerOptions& options) : device_(device), options_(options) {}

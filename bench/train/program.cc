@@ -106,7 +106,7 @@ int CheckGradients(const Program& program, Device& device, uint64_t seed) {
   return right ? 0 : kExitFailed;
 }
 
-// A default for a larger batch gives way; false if the option itself asks for too much.
+// Lowers a default that exceeds the batch. Returns false if the option itself does.
 bool LimitLastRows(const CLI::App& app, TrainOptions& train) {
   if (train.last_rows <= train.rows) return true;
   if (app.count("--last-rows") > 0) return false;

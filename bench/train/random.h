@@ -1,4 +1,4 @@
-// Numbers for generated tasks: the same on every machine (<random>'s distributions differ between standard libraries).
+// Random numbers for generated tasks, the same on every machine. <random>'s distributions differ between libraries.
 #pragma once
 
 #include <cstdint>

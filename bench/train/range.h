@@ -1,4 +1,4 @@
-// Ranges that tools can see (NVTX). Costs next to nothing where no tool is there.
+// Ranges for tools (NVTX). Without a tool they cost almost nothing.
 #pragma once
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
@@ -7,7 +7,7 @@
 
 namespace hotpack::train {
 
-// Lasts as long as the object.
+// A range that lasts as long as the object.
 class Range {
  public:
 #if __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,8 +1,9 @@
-// The device work of the sequence-to-sequence model beyond kernels.h, under the same rules: row-major float32 in device
-// memory, asynchronous on the compute stream, each result element by one thread in a fixed order, nothing atomic.
+// Device work of the sequence-to-sequence model, in addition to kernels.h and under the same rules: row-major float32
+// in device memory, asynchronous on the compute stream, each result element by one thread in a fixed order, no atomic
+// operations.
 //
-// Sequences are time-major: [step, row, ...]. `lengths` holds each row's number of words; at `step` a row takes part if
-// step < lengths[row], otherwise it has ended.
+// Sequences are time-major: [step, row, ...]. `lengths` holds each row's number of words. At `step` a row takes part if
+// step < lengths[row]. Otherwise it has ended.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +24,22 @@ void MatMulTransposedBSliced(const float* a, const float* b, float* partial, int
 // out[i, :] = table[words[i], :]
 void Embed(const float* table, const int32_t* words, float* out, int64_t count, int width);
 // table_gradient[word, :] = sum of gradient[p, :] over p = positions[offsets[word]] .. positions[offsets[word + 1] −
-// 1]: gathered by word, so that the order of the sum is fixed.
+// 1]. It gathers by word, so that the order of the sum is fixed.
 void EmbedBackward(const float* gradient, const int32_t* offsets, const int32_t* positions, float* table_gradient,
                    int vocabulary, int width);
 
-// One step of an LSTM cell (Hochreiter, Schmidhuber 1997, with the forget gate of Gers et al. 2000). The sum of the
-// two products [row, 4 · width] and the bias [4 · width] holds input gate, forget gate, candidate and output gate, in
-// this order; `gates` receives them activated. A row that has ended keeps its state; without lengths (null) no row
+// One step of an LSTM cell (Hochreiter, Schmidhuber 1997, with the forget gate of Gers et al. 2000). The sum of the two
+// products [row, 4 · width] and the bias [4 · width] holds input gate, forget gate, candidate and output gate, in this
+// order. `gates` receives them after activation. A row that has ended keeps its state. If `lengths` is null, no row
 // ends.
 void LstmForward(const float* input_product, const float* hidden_product, const float* bias,
                  const float* previous_hidden, const float* previous_cell, const int32_t* lengths, int step,
                  float* gates, float* cell, float* hidden, int rows, int width);
-// From the gradients of `hidden` and `cell` to those of the gates' sums and of `previous_cell`.
+// Computes the gradients of the gates' sums and of `previous_cell` from those of `hidden` and `cell`.
 void LstmBackward(const float* hidden_gradient, const float* cell_gradient, const float* gates,
                   const float* previous_cell, const float* cell, const int32_t* lengths, int step, float* sum_gradient,
                   float* previous_cell_gradient, int rows, int width);
-// previous_gradient[row, :] = gradient[row, :] in the rows that have ended; the others are left.
+// previous_gradient[row, :] = gradient[row, :] in rows that have ended. Other rows are unchanged.
 void KeepEndedRows(const float* gradient, const int32_t* lengths, int step, float* previous_gradient, int rows,
                    int width);
 
@@ -56,10 +57,10 @@ void AttentionSum(const float* weights, const float* memory, float* out, int row
 void AttentionMemoryBackward(const float* weights, const float* context_gradient, const float* scores_gradient,
                              const float* query, float* memory_gradient, int rows, int steps, int width);
 
-// A row of logits is read in chunks by a thread each: it is too long for one.
+// One thread reads a chunk of a row of logits, because a row is too long for one thread.
 constexpr int kChunk = 64;
 constexpr int Chunks(int columns) { return (columns + kChunk - 1) / kChunk; }
-// Of each chunk of each row: the largest logit, and the sum of exp(logit − largest); both [row, chunk].
+// For each chunk of each row: the largest logit, and the sum of exp(logit − largest); both [row, chunk].
 void ChunkSums(const float* logits, float* largest, float* sums, int rows, int columns);
 // log_sums[row] = log of the sum of exp(logits[row, :])
 void LogSums(const float* largest, const float* sums, float* log_sums, int rows, int chunks);
@@ -68,7 +69,7 @@ void WordLosses(const float* logits, const float* log_sums, const int32_t* targe
                 float factor, float* losses, int rows, int columns);
 // probabilities = exp(logits − log_sums[row])
 void Probabilities(const float* logits, const float* log_sums, float* probabilities, int rows, int columns);
-// Gradient of the sum of those losses with respect to the logits.
+// The gradient of the sum of those losses with respect to the logits.
 void WordLossesBackward(const float* probabilities, const int32_t* targets, const int32_t* lengths, int step,
                         float factor, float* gradient, int rows, int columns);
 // best[row, chunk] = column of the chunk's largest logit (the first of equals)

@@ -1,4 +1,4 @@
-// The layers of the sequence-to-sequence model: an LSTM stack that runs one time step at a call, and attention. Each
+// The layers of the sequence-to-sequence model: an LSTM stack that runs one time step per call, and attention. Each
 // step allocates its own tensors, as an eager framework does, and releases them at their last use.
 //
 // Parameters are appended to the model's vector when a layer is made. Not thread-safe. Functions throw what Device and
@@ -21,7 +21,7 @@ void AddWeightGradient(Device& device, Parameter& weights, const float* input, c
 // bias += sum of the gradient's rows
 void AddBiasGradient(Device& device, Parameter& bias, const float* gradient, int rows, int columns);
 
-// What one layer leaves at one time step, [row, width] each.
+// The results of one layer at one time step, [row, width] each.
 struct LstmStep {
   Tensor gates;  // [row, 4 · width]; empty where no backward pass follows
   Tensor cell;
@@ -29,13 +29,13 @@ struct LstmStep {
 };
 using StackStep = std::vector<LstmStep>;  // by layer, the lowest first
 
-// What the backward pass carries from a time step to the one before it, by layer.
+// The gradients that the backward pass carries from a time step to the one before it, by layer.
 struct CarriedGradients {
   std::vector<Tensor> hidden;
   std::vector<Tensor> cell;
 };
 
-// Rows that have ended (lengths, seq2seq_kernels.h) keep their state; lengths may be null: none ends.
+// Rows that have ended (lengths, seq2seq_kernels.h) keep their state. If `lengths` is null, no row ends.
 class LstmStack {
  public:
   // Input and hidden state are both `width` columns wide. Per layer: input weights, hidden weights, biases.
@@ -45,8 +45,9 @@ class LstmStack {
   CarriedGradients StartBackward(int rows) const;  // of the state after the last step: zeros
   StackStep Step(const float* input, const StackStep& previous, const int32_t* lengths, int step, int rows,
                  bool training) const;
-  // Backward of Step(): `now` is what it returned, `top_gradient` the gradient of its top hidden state from outside the
-  // stack. Adds the parameters' gradients, turns `carried` into the gradients of `previous`, returns that of `input`.
+  // The backward pass of Step(). `now` is its result, and `top_gradient` the gradient of its top hidden state from
+  // outside the stack. Adds the parameters' gradients, turns `carried` into the gradients of `previous`, and returns
+  // that of `input`.
   Tensor StepBackward(const float* input, const StackStep& previous, StackStep now, Tensor top_gradient,
                       const int32_t* lengths, int step, int rows, CarriedGradients& carried) const;
 
@@ -62,7 +63,7 @@ class LstmStack {
   int width_;
 };
 
-// What attention looks at: the encoder's top states.
+// The states that attention reads: the encoder's top states.
 struct Memory {
   Tensor states;                     // [step, row, width]
   const int32_t* lengths = nullptr;  // each row's steps, 1 .. steps, in device memory
@@ -84,7 +85,7 @@ class Attention {
   Attention(Device& device, std::vector<Parameter>& parameters, int width, uint64_t seed);
 
   Saved Forward(const float* hidden, const Memory& memory) const;
-  // Adds the parameters' gradients and the memory's, returns the gradient of `hidden`.
+  // Adds the gradients of the parameters and of the memory. Returns the gradient of `hidden`.
   Tensor Backward(const float* hidden, Saved saved, Tensor out_gradient, const Memory& memory,
                   Tensor& memory_gradient) const;
 

@@ -1,5 +1,5 @@
-// train_seq2seq: an LSTM sequence-to-sequence model with attention, whose requests vary from batch to batch with the
-// sentences' lengths, to be run with and without hotpack.
+// train_seq2seq: an LSTM sequence-to-sequence model with attention, to be run with and without hotpack. Its requests
+// vary from batch to batch with the sentences' lengths.
 #include "bench/train/program.h"
 #include "bench/train/seq2seq_workload.h"
 

@@ -153,7 +153,7 @@ Tensor Seq2Seq::Loss(DeviceSentences sentences, float weight) {
   return Forward(sentences, weight, false, pass);
 }
 
-// From the step's probabilities to the gradient of what attention gave out.
+// Computes the gradient of attention's output from the step's probabilities.
 Tensor Seq2Seq::ProjectBackward(DecoderStep& step, const int32_t* targets, const int32_t* lengths, int number, int rows,
                                 float factor) {
   const int words = shape_.vocabulary, width = shape_.width;

@@ -1,5 +1,5 @@
 // An LSTM sequence-to-sequence model with attention (Sutskever et al. 2014; Luong et al. 2015), trained by teacher
-// forcing and backward through time, written as an eager framework would run it without an allocator of its own.
+// forcing and backward through time. It runs as an eager framework would run it without its own allocator.
 //
 //   tensor                                     allocated               released
 //   weights                                    before step 1           at the end
@@ -11,8 +11,8 @@
 //   a time step's contribution to a gradient   backward, each one      when it is added: a few calls later
 //   everything else                            when produced           a few calls later
 //
-// Sizes follow the batch's longest sentence in embedded words, memory and attention weights; so does how many requests
-// there are.
+// The sizes of embedded words, memory and attention weights follow the batch's longest sentence. So does the number of
+// requests.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct Seq2SeqShape {
   int layers = 0;      // of encoder and decoder each, ≥ 1
   float gain = 1.0f;   // of the initial weights
 };
-// For checks of the gradients. So small a model needs larger weights than usual, or hardly anything would pass through
-// its attention.
+// For checks of the gradients. So small a model needs larger weights than usual, or its attention passes hardly
+// anything.
 inline constexpr Seq2SeqShape kTinySeq2Seq = {.vocabulary = 7, .width = 4, .layers = 2, .gain = 4.0f};
 
 // A batch on its way to the device; may be used after Device::WaitForCopies().
@@ -44,7 +44,7 @@ struct DeviceSentences {
   int source_steps = 0;
   int target_steps = 0;
   Labels source, source_lengths;
-  Labels inputs, targets, target_lengths;  // empty where only words are generated
+  Labels inputs, targets, target_lengths;  // empty if words are only generated
   Index source_index, input_index;         // likewise
 };
 DeviceSentences StartSentences(Device& device, const SentenceBatch& batch, int vocabulary);
@@ -63,9 +63,9 @@ class Seq2Seq {
   Tensor Loss(DeviceSentences sentences, float weight);
   Tensor LossAndGradients(DeviceSentences sentences, float weight);  // gradients are added
 
-  // The best next word, `steps` times: [step, row]. All steps, or, with `stop_at_end`, only until each row has had its
-  // kEnd (which costs a wait for the device a step); kPadding from there on. The words go from step to step on the
-  // device.
+  // Returns the best next words of `steps` steps: [step, row]. With `stop_at_end` it stops when each row has had its
+  // kEnd, which costs a wait for the device per step. After its kEnd a row has kPadding. The words stay on the device
+  // from step to step.
   std::vector<int32_t> Generate(DeviceSentences sentences, int steps, bool stop_at_end);
 
  private:

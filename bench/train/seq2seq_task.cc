@@ -11,7 +11,7 @@ namespace {
 
 using Sentence = std::vector<int32_t>;
 
-// Sentences side by side, time-major.
+// Returns padded sentences, time-major.
 std::vector<int32_t> Pad(const std::vector<Sentence>& sentences, int steps) {
   const size_t rows = sentences.size();
   std::vector<int32_t> words(static_cast<size_t>(steps) * rows, kPadding);
@@ -34,7 +34,7 @@ WordIndex MakeWordIndex(const std::vector<int32_t>& words, const std::vector<int
   const auto counts = [&](size_t position) { return static_cast<int32_t>(position / rows) < lengths[position % rows]; };
   WordIndex index;
   index.offsets.assign(static_cast<size_t>(vocabulary) + 1, 0);
-  index.positions.assign(words.size(), 0);  // the last ones stay unused: the size follows the batch's shape alone
+  index.positions.assign(words.size(), 0);  // the last ones are unused: the size depends on the batch's shape alone
   for (size_t position = 0; position < words.size(); ++position) {
     if (counts(position)) ++index.offsets[static_cast<size_t>(words[position]) + 1];
   }

@@ -27,8 +27,8 @@ struct SentenceBatch {
   std::vector<int32_t> target_lengths;  // [row], with kEnd
 };
 
-// Where each word stands in a batch, padding left out: positions[offsets[word]] .. positions[offsets[word + 1] − 1],
-// ascending. What gathers an embedding's gradient by word.
+// The places of each word in a batch, without padding: positions[offsets[word]] .. positions[offsets[word + 1] − 1],
+// ascending. It serves to gather an embedding's gradient by word.
 struct WordIndex {
   std::vector<int32_t> offsets;  // [vocabulary + 1]
   std::vector<int32_t> positions;

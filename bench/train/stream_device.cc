@@ -33,7 +33,7 @@ StreamDevice::~StreamDevice() {
     api_->StreamDestroy(copy_);
     api_->StreamDestroy(compute_);
   } catch (const std::exception&) {
-    // Work that failed was reported where it was waited for; the process is about to end.
+    // A wait has already reported failed work, and the process is about to end.
   }
 }
 
@@ -44,7 +44,8 @@ void* StreamDevice::AllocateOn(size_t bytes, void* stream) {
   return api_->HotpackMalloc(bytes, stream);
 }
 
-// All memory is last used by compute work, inputs that the copy stream filled too: compute work waited for the copy.
+// Compute work is the last use of all memory, even of inputs that the copy stream filled, because it waited for the
+// copy.
 void StreamDevice::Release(void* pointer) noexcept {
   try {
     if (options_.allocator == AllocatorKind::kCuda) {
@@ -73,9 +74,9 @@ void StreamDevice::CopyOut(void* host, const void* device, size_t bytes) {
   api_->StreamSynchronize(compute_);
 }
 
-// The memory is fresh to the copy stream by the allocation alone: cudaMallocAsync orders it after its earlier use,
-// cudaMalloc gives out nothing that may still be in use. So nothing is waited for here, and an allocator that gives out
-// memory too early is found out.
+// The copy stream does not wait, because the allocation alone makes the memory fresh. cudaMallocAsync orders it after
+// its earlier use, and cudaMalloc returns no memory that may still be in use. So an allocator that returns memory too
+// early is detected.
 void StreamDevice::StartCopyIn(void* device, const void* host, size_t bytes) {
   if (copy_ == nullptr) return CopyIn(device, host, bytes);
   ThrowIfReleaseFailed();

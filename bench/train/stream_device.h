@@ -1,4 +1,4 @@
-// Tensors in device memory: on which stream each call goes and what waits for what, whatever API the calls go through.
+// Tensors in device memory, over any API: the stream of each call, and the waits between them.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace hotpack::train {
 
-// The calls that are made, through cudart or through the driver. Streams and events are handles of that API; a null
-// stream is the default stream. Each throws std::runtime_error with the name of the call that failed.
+// The calls of one API, cudart or the driver. Streams and events are handles of that API; a null stream is the default
+// stream. Each call throws std::runtime_error with the name of the failed call.
 class DeviceApi {
  public:
   virtual ~DeviceApi() = default;
@@ -53,7 +53,7 @@ class StreamDevice : public Device {
   std::string Name() const override;
 
  private:
-  // Pinned memory that copies read from. It is used again once the copy that last read it is done.
+  // Pinned memory from which copies read. It is reused when the copy that last read it has ended.
   struct Staging {
     void* memory = nullptr;
     size_t bytes = 0;

@@ -1,4 +1,4 @@
-// A generated classification task: samples around two centres a class, so that no linear map separates the classes.
+// A generated classification task: samples around two centres per class, so that no linear map separates the classes.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ struct Batch {
   std::vector<int32_t> labels;  // [rows], 0 .. class count − 1
 };
 
-// A pure function of (seed, number): the same batches on every machine. Thread-safe.
+// Generates batches as a pure function of (seed, number), the same on every machine. Thread-safe.
 class Task {
  public:
   Task(uint64_t seed, int features, int classes);
-  // The rows of batch `number`; negative numbers are for evaluation and never meet the training ones.
+  // Returns the rows of batch `number`. Negative numbers are for evaluation and share no batch with the training ones.
   Batch MakeBatch(int64_t number, int rows) const;
   int features() const { return features_; }
   int classes() const { return classes_; }

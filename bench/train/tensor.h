@@ -1,4 +1,4 @@
-// A tensor: an array in device memory, allocated when it is made and released when its owner lets go of it.
+// A tensor: an array in device memory, allocated when it is made and released when its owner is destroyed or resets it.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class Array {
   Array(Device& device, const std::vector<T>& values) : Array(device, static_cast<int64_t>(values.size())) {
     device.CopyIn(data_, values.data(), values.size() * sizeof(T));
   }
-  // An array that the copy stream fills: compute work may read it after device.WaitForCopies(). `values` may go on
-  // return.
+  // Makes an array that the copy stream fills. Compute work may read it after device.WaitForCopies(). `values` may be
+  // destroyed on return.
   static Array StartCopy(Device& device, const std::vector<T>& values) {
     Array array;
     const size_t bytes = values.size() * sizeof(T);

@@ -13,7 +13,7 @@
 namespace hotpack::train {
 namespace {
 
-// Hands the micro-batches of an epoch to the workload in their order, each one step ahead of its use.
+// Prefetches the micro-batches of an epoch in their order, each one step ahead of its use.
 class Feed {
  public:
   Feed(Workload& workload, const TrainOptions& options, int epoch)
@@ -23,7 +23,7 @@ class Feed {
         first_number_(epoch * count_ + 1) {}
 
   void PrefetchNext() {
-    if (next_ == count_) return;  // nothing is in flight while the workload evaluates
+    if (next_ == count_) return;  // no batch is in flight while the workload evaluates
     const bool last_step = next_ >= count_ - options_.accumulate;
     const int rows = last_step && options_.last_rows > 0 ? options_.last_rows : options_.rows;
     workload_.Prefetch(first_number_ + next_, rows);
@@ -38,7 +38,7 @@ class Feed {
   int64_t next_ = 0;
 };
 
-// The mean loss of the step's micro-batches.
+// Returns the mean loss of the step's micro-batches.
 float TrainStep(Workload& workload, Optimizer& optimizer, Feed& feed, int accumulate) {
   const Range range("step");
   ZeroGradients(workload.parameters());
@@ -63,7 +63,7 @@ double Evaluate(Workload& workload, const TrainOptions& options) {
   return sum / options.evaluations;
 }
 
-// The loss of batch 1 with element `i` of the parameter's value moved by `by`.
+// Returns the loss of batch 1 with element `i` of the parameter's value changed by `by`.
 float MovedLoss(Device& device, Workload& workload, int rows, Parameter& parameter, const std::vector<float>& value,
                 size_t i, float by) {
   std::vector<float> moved = value;
@@ -77,7 +77,7 @@ double GradientError(Device& device, Workload& workload, int rows, Parameter& pa
   constexpr float kStep = 1e-2f;  // balances the float loss's rounding (1e-7 / step) with the error of order step²
   const std::vector<float> gradient = parameter.gradient.ToHost();
   const std::vector<float> value = parameter.value.ToHost();
-  if (gradient.size() != value.size()) return HUGE_VAL;  // the backward pass left it out
+  if (gradient.size() != value.size()) return HUGE_VAL;  // the backward pass omitted it
   double largest = 1e-3, difference = 0;
   for (size_t i = 0; i < value.size(); ++i) {
     const double below = MovedLoss(device, workload, rows, parameter, value, i, -kStep);

@@ -27,19 +27,19 @@ struct TrainResult {
   int64_t parameters = 0;
 };
 
-// True if kernels change memory; a simulated device accepts launches and does nothing.
+// Returns whether kernels change memory. A simulated device accepts launches and does nothing.
 bool DeviceComputes(Device& device);
 
-// Trains; `on_loss(step, loss)` after each step, counted from 1 through all epochs. Training batches are numbered
-// 1, 2, …, evaluated ones −1, −2, … the same after each epoch. Within an epoch the next micro-batch's copy starts once
+// Trains, and calls `on_loss(step, loss)` after each step, counted from 1 through all epochs. Training batches have the
+// numbers 1, 2, …, evaluated ones −1, −2, … after each epoch. Within an epoch the next micro-batch's copy starts once
 // the present one's work is submitted, before the host waits for its loss. The same workload, device and options give
-// the same bits. Throws std::runtime_error on a device error or, where the device computes, when a loss is not finite.
+// the same bits. Throws std::runtime_error on a device error, or, if the device computes, when a loss is not finite.
 TrainResult Train(Device& device, Workload& workload, const TrainOptions& options,
                   const std::function<void(int64_t step, float loss)>& on_loss);
 
-// Compares each gradient of batch 1, of `rows` rows, with central differences of the loss; for tiny workloads, since it
+// Compares each gradient of batch 1 with `rows` rows to central differences of the loss. For tiny workloads, since it
 // runs the forward pass twice for each weight. Returns the largest difference, as a share of the parameter's largest
-// gradient; a right backward pass stays below kGradientTolerance.
+// gradient. A correct backward pass stays below kGradientTolerance.
 inline constexpr double kGradientTolerance = 0.02;
 double LargestGradientError(Device& device, Workload& workload, int rows);
 

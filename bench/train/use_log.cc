@@ -64,7 +64,7 @@ class LoggingDevice : public Device, public UseLog {
       if (static_cast<const char*>(pointer) - static_cast<const char*>(found->first) >=
           static_cast<std::ptrdiff_t>(block.bytes))
         continue;
-      if (block.last == count_) continue;  // named twice by the same work
+      if (block.last == count_) continue;  // the same work named it twice
       if (block.uses++ == 0) block.first = count_, block.first_what = what;
       block.last = count_;
       block.last_what = what;

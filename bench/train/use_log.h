@@ -1,4 +1,4 @@
-// What a training program itself knows of its blocks: which of its work uses which. For tests of what hotpack sees.
+// A training program's own record of which work uses which blocks. For tests of hotpack's record.
 #pragma once
 
 #include <initializer_list>
@@ -12,12 +12,12 @@ namespace hotpack::train {
 class UseLog {
  public:
   virtual ~UseLog() = default;
-  // Work that was just submitted: `what` (a kernel, as __PRETTY_FUNCTION__ of its launch, or a copy) uses the blocks
-  // that these point into; what points into none does not count.
+  // Records work that was just submitted. `what` is a kernel (the __PRETTY_FUNCTION__ of its launch) or a copy. It uses
+  // the blocks into which `pointers` point. Pointers outside all blocks are ignored.
   virtual void Note(const char* what, std::initializer_list<const void*> pointers) = 0;
 };
 
-// Null: nothing is logged.
+// Null: no log.
 inline UseLog* use_log = nullptr;
 
 template <typename T>
@@ -29,11 +29,10 @@ const void* AsPointer(T* const& pointer) {
   return pointer;
 }
 
-// `device` with use_log set, as long as it lives. Writes, at its end, a line for each block in the order of their
-// allocations to `path`:
+// Returns `device` with use_log set for its lifetime. At its end it writes to `path` one line for each block, in the
+// order of their allocations, with tabs in between:
 //   BYTES USES FIRST LAST WHAT FIRST WHAT LAST
-// with FIRST and LAST as ordinals of the work noted (-1: none) and tabs between. Throws std::runtime_error if it
-// cannot.
+// FIRST and LAST are ordinals of recorded work (-1: none). Throws std::runtime_error if it cannot write.
 std::unique_ptr<Device> LogUses(std::unique_ptr<Device> device, const std::string& path);
 
 }  // namespace hotpack::train

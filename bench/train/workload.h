@@ -1,5 +1,5 @@
-// What a training program trains: a model with its task. The loop (trainer.h) and the command line (program.h) are
-// the same for all.
+// The object that a training program trains: a model with its task. The loop (trainer.h) and the command line
+// (program.h) are common to all.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace hotpack::train {
 
-// Batches are pure functions of (seed, number): positive numbers train, negative ones evaluate and never meet those.
-// Not thread-safe. Functions throw what Device and the kernels throw.
+// Batches are pure functions of (seed, number). Positive numbers train, negative ones evaluate, and the two have no
+// batch in common. Not thread-safe. Functions throw what Device and the kernels throw.
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -22,15 +22,15 @@ class Workload {
 
   // Starts copying the inputs of batch `number`, of `rows` samples, to the device (StartCopyIn).
   virtual void Prefetch(int64_t number, int rows) = 0;
-  // Forward and backward of the batch that was prefetched first and not yet used: the mean loss of its rows times
-  // `weight`, as one element in device memory; the gradients of weight · loss are added (AddGradient).
+  // Runs forward and backward on the first prefetched batch that is not yet used. Returns the mean loss of its rows
+  // times `weight`, as one element in device memory. Adds the gradients of weight · loss (AddGradient).
   virtual Tensor LossAndGradients(float weight) = 0;
-  // Forward alone of the batch that was prefetched first: the mean loss, as one element.
+  // Runs forward alone on the first prefetched batch. Returns the mean loss, as one element.
   virtual Tensor Loss() = 0;
-  // Whatever the program does with unseen samples (classifies them, translates sentences): a figure of merit, the
-  // higher the better, for `rows` samples of batch `number` < 0. Waits for the device.
+  // Returns a figure of merit, the higher the better, for `rows` unseen samples of batch `number` < 0. The program
+  // classifies or translates them. Waits for the device.
   virtual double Evaluate(int64_t number, int rows) = 0;
-  // What Evaluate's figure is, for the closing line: "accuracy", ...
+  // Returns the name of Evaluate's figure for the closing line: "accuracy", ...
   virtual std::string MeritName() const = 0;
 };
 

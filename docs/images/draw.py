@@ -68,8 +68,8 @@ def skyline(blocks, path):
             frame.level(*chosen, stroke=ACCENT, width=5)
         elif panel == 1:
             block = blocks[steps[at].block]
-            top = block.offset + block.size
-            frame.box(*block.intervals[0], block.offset, top, "none", stroke=ACCENT, stroke_width=3)
+            upper = block.offset + block.size
+            frame.box(*block.intervals[0], block.offset, upper, "none", stroke=ACCENT, stroke_width=3)
             frame.level(*next_chosen, stroke=BLUE, width=5)
         else:
             lifted = next(line for line in lines[2] if line[0] <= next_chosen[0] and next_chosen[1] <= line[1])

@@ -1,5 +1,5 @@
-// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as the driver hooks. The rest of the C interface
-// is in runtime/process/c_api.cc.
+// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as for the driver hooks. The rest of the C
+// interface is in runtime/process/c_api.cc.
 #include "preload/serve/allocate.h"
 
 #include "preload/process/driver_access.h"
@@ -97,7 +97,7 @@ uint64_t hotpack_trim(void) {
     hotpack::Arenas().ForEach([&](hotpack::ContextArena* arena) { given += arena->engine->Trim(); });
     if (const hotpack::CudaDriver* driver = hotpack::Driver()) hotpack::BlocksOfDriver().Trim(*driver);
   } catch (...) {
-    // no host memory for the lists of what to give back
+    // Out of host memory for the lists of blocks to give back.
   }
   return given;
 }

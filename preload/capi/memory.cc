@@ -1,4 +1,4 @@
-// The calls of hotpack.h about a device's memory, and the promises of programs whose streams nobody sees. The rest of
+// The calls of hotpack.h about a device's memory, and the promises of programs whose streams are not seen. The rest of
 // the C interface is in preload/capi/allocate.cc, preload/capi/save_plan.cc and runtime/process/c_api.cc.
 #include <algorithm>
 #include <cstring>
@@ -46,7 +46,7 @@ void hotpack_except_stream(void* stream) {
   try {
     if (scope.Active()) hotpack::Order().StreamMayEnd(static_cast<CUstream>(stream));
   } catch (...) {
-    // no host memory: the stream has no number yet, so nothing is asked of it
+    // Out of host memory: the stream has no number yet, so it is never queried.
   }
 }
 
@@ -64,7 +64,7 @@ void hotpack_allow_peer(int device, int peer) {
   try {
     ForEachOn(device, [&](hotpack::ContextArena* arena) { arena->memory->AddPeer(peer); });
   } catch (...) {
-    // no host memory: the driver refuses the peer's accesses
+    // Out of host memory: the driver refuses the peer's accesses.
   }
 }
 

@@ -1,4 +1,4 @@
-// What libhotpack.so has instead of the hooks: nothing is seen but the calls of hotpack.h.
+// libhotpack.so's replacement of the hooks: it sees only the calls of hotpack.h.
 #include "preload/process/driver_access.h"
 
 extern "C" {

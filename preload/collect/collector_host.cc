@@ -22,7 +22,7 @@ constinit __attribute__((tls_model("initial-exec"))) thread_local NotedLaunch no
 
 namespace {
 
-constexpr size_t kMaxAwaited = size_t{1} << 20;  // launches whose times have not come
+constexpr size_t kMaxAwaited = size_t{1} << 20;  // launches whose times are still missing
 constexpr int kMaxEnds = 8;
 
 struct Awaited {
@@ -48,7 +48,7 @@ Engine* FirstRecording() {
   return first;
 }
 
-// Where a note goes that names no block; null: nothing is recorded.
+// Returns the engine for notes that name no block; null: nothing is recorded.
 Engine* Home() {
   Engine* first = FirstRecording();
   if (first == nullptr || Arenas().Size() == 1) return first;
@@ -72,13 +72,13 @@ int64_t Iterations() {
 }
 
 int LaunchSeen(uint64_t correlation, const char* name, void* stream, int per_thread) noexcept try {
-  if (hook_depth > 0 || FirstRecording() == nullptr) return 0;  // in a hook it is hotpack's own work
+  if (hook_depth > 0 || FirstRecording() == nullptr) return 0;  // inside a hook it is hotpack's own work
   auto handle = static_cast<CUstream>(stream);
   if (handle == nullptr && per_thread != 0) handle = CU_STREAM_PER_THREAD;
   const bool named = name != nullptr && name[0] != '\0';
   NotedLaunch noted = noted_launch;
   noted_launch.engine = nullptr;
-  bool has_name = true;  // the launch collector's note has one, or none can be had
+  bool has_name = true;  // the launch collector's note has one, or none is available
   if (noted.engine == nullptr) {
     if (Order().IsCapturing(handle)) return 0;
     LaunchNote note;

@@ -21,7 +21,7 @@ constexpr int kListeners = 8;
 
 constinit std::atomic<void (*)()> listeners[kListeners] = {};
 
-// The path of `kFile` in this library's own directory. False: it cannot be told.
+// Returns the path of `kFile` in this library's own directory. Returns false if that is unknown.
 bool BesideUs(char* path, size_t size) {
   Dl_info us;
   if (dladdr(reinterpret_cast<void*>(&StartCuptiCollector), &us) == 0 || us.dli_fname == nullptr) return false;
@@ -42,7 +42,7 @@ void StartCuptiCollector() {
     return;
   }
   const hotpack_collector_host* host = hotpack_get_collector_host(HOTPACK_COLLECTOR_HOST_VERSION);
-  if (host == nullptr || host->recording() == 0) return;  // the trace cannot be written, which has been said
+  if (host == nullptr || host->recording() == 0) return;  // the trace cannot be written, which was logged
   char path[4200];
   void* library = BesideUs(path, sizeof(path)) ? RealDlopen()(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library == nullptr) {

@@ -1,4 +1,4 @@
-// Loading the collector of kernel times, and what it asks of us besides notes: see preload/collect/collector_host.h.
+// Loads the collector of kernel times; its functions other than notes (preload/collect/collector_host.h).
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,16 @@
 
 namespace hotpack {
 
-// Once in the process: if HOTPACK_CUPTI asks for it and there is a trace, loads libhotpack_cupti.so.0 from beside this
-// library and starts it; one line if it cannot be. Inside a hook, after the first arena was made, no lock held.
+// Loads libhotpack_cupti.so.0 from this library's folder and starts it, if HOTPACK_CUPTI asks for it and there is a
+// trace. Logs one line on failure. Call once per process, inside a hook, after the first arena was made, with no lock
+// held.
 void StartCuptiCollector();
 
-// Some recording is about to close: collectors hand over what they have. Inside a hook, no lock held; may wait for a
-// second or two.
+// Makes collectors hand over what they have, because a recording is about to close. Call inside a hook with no lock
+// held. May wait for a second or two.
 void TellClosing();
 
-// The functions of hotpack_collector_host by these names.
+// The functions of hotpack_collector_host with these names.
 int OnClose(void (*function)());
 int64_t PlannedIterations();
 uint64_t CuptiIterations();

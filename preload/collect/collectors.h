@@ -1,13 +1,13 @@
-// What the library does around its collectors (collector_host.h).
+// Calls of the library to its collectors (collector_host.h).
 #pragma once
 
 namespace hotpack {
 
-// The process ends: collectors hand over what they still have. Before the recordings close. Once; later calls do
-// nothing.
+// Makes collectors hand over what they still have, at the end of the process. Call before the recordings close. Later
+// calls do nothing.
 void EndCollectors();
 
-// In the child of a fork.
+// In a forked child.
 void ForgetCollectorsAfterFork();
 
 }  // namespace hotpack

@@ -11,7 +11,7 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kMaxParameters = 4096;  // cuLaunchKernel: 32764 bytes of them
+constexpr size_t kMaxParameters = 4096;  // cuLaunchKernel allows 32764 bytes of them
 
 struct Given {
   std::string name;
@@ -44,7 +44,7 @@ Asked Questions(bool is_kernel) {
   return asked;
 }
 
-// Without a lock: calls the driver.
+// Without a lock: makes driver calls.
 std::shared_ptr<const Kernel> Ask(const void* handle, const Given& given) {
   auto kernel = std::make_shared<Kernel>();
   kernel->name = given.name;
@@ -54,7 +54,7 @@ std::shared_ptr<const Kernel> Ask(const void* handle, const Given& given) {
   for (size_t i = 0; ask.parameter != nullptr && i < kMaxParameters; ++i) {
     size_t offset = 0, bytes = 0;
     if (ask.parameter(handle, i, &offset, &bytes) != CUDA_SUCCESS) {
-      kernel->layout_known = true;  // there are no more: CUDA_ERROR_INVALID_VALUE
+      kernel->layout_known = true;  // end of the list: CUDA_ERROR_INVALID_VALUE
       break;
     }
     if (bytes >= 8) kernel->parameters.push_back({i, bytes});

@@ -1,7 +1,7 @@
-// Kernels by handle: name, and where in the parameters pointers may be.
+// Kernels by handle: their name, and which parameters may hold pointers.
 //
-// cuLaunchKernel takes a CUfunction or a CUkernel (cuda.h), which the driver asks by different functions. Which one a
-// handle is, is known from the call that gave it (kernel_hooks.cc).
+// cuLaunchKernel takes a CUfunction or a CUkernel (cuda.h), which need different driver queries. The call that returned
+// the handle tells which one it is (kernel_hooks.cc).
 #pragma once
 
 #include <cuda.h>
@@ -19,18 +19,18 @@ struct Kernel {
     size_t ordinal;
     size_t bytes;
   };
-  std::string name;                   // as the driver has it, mangled; empty: not known
-  std::vector<Parameter> parameters;  // of those that may hold an address
+  std::string name;                   // the driver's, mangled; empty: unknown
+  std::vector<Parameter> parameters;  // those that may hold an address
   bool layout_known = false;
 };
 
-// The kernel of a handle, asked of the driver at the first use. Never null; throws bad_alloc.
+// Returns the kernel of a handle; asks the driver at the first use. Never null. Throws bad_alloc.
 std::shared_ptr<const Kernel> FindKernel(CUfunction handle);
 
-// A handle was given out: of a CUkernel, or a CUfunction.
+// Notes a handle that the driver has returned: of a CUkernel, or a CUfunction.
 void KernelGiven(const void* handle, const char* name, bool is_kernel);
 
-// Modules or libraries were unloaded: their handles may come again for other kernels.
+// Forgets all kernels, because modules or libraries were unloaded: other kernels may get their handles.
 void ForgetKernels();
 void ForgetKernelsAfterFork();
 
@@ -45,8 +45,8 @@ inline const char* BufferOf(void* const* extra, size_t* bytes) {
   return buffer;
 }
 
-// Calls word(uint64_t) for each 8 bytes of the parameters that may be an address: parameters of 8 bytes, and what lies
-// at multiples of 8 in larger ones (a struct's pointers are aligned, and so is a struct that has one).
+// Calls word(uint64_t) for each 8 bytes of the parameters that may be an address: parameters of 8 bytes, and words at
+// multiples of 8 in larger ones. (A struct's pointers are aligned, and so is a struct that has one.)
 template <typename Word>
 void ForEachWord(const Kernel& kernel, void* const* parameters, void* const* extra, Word word) {
   auto scan = [&word](const char* from, size_t bytes) {

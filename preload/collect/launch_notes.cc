@@ -19,7 +19,7 @@ void NoteLaunch(const char* name, CUstream stream, const uint64_t* words, size_t
   note.words = words;
   note.word_count = count;
   note.stream = StreamOrdinal(stream);
-  // One that names no block is the current context's.
+  // A launch that names no block goes to the current context's recording.
   const CudaDriver* driver = Arenas().Size() > 1 ? Driver() : nullptr;
   ContextArena* home = driver != nullptr ? Arenas().Find(CurrentContext(*driver)) : nullptr;
   Arenas().ForEach([&](ContextArena* arena) {

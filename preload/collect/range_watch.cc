@@ -20,18 +20,18 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kMaxOpen = 1 << 16;     // ranges kept of a thread; what is pushed beyond is only counted
-constexpr size_t kMaxPending = 1 << 12;  // edges kept from before the first recording; ranges known to be open
+constexpr size_t kMaxOpen = 1 << 16;     // ranges kept per thread; further pushes are only counted
+constexpr size_t kMaxPending = 1 << 12;  // edges kept from before the first recording; also the ranges known to be open
 constexpr size_t kMaxInterrupting = 1 << 16;
 
 struct Open {
   uint64_t domain;
-  uint64_t noted_as;  // id of the start/end range that it is noted as; 0: a push
+  uint64_t noted_as;  // id of the start/end range that it is noted as; 0: noted as a push
   bool iteration;
   bool interrupts;
 };
 
-// Of one thread.
+// The ranges of one thread.
 struct ThreadRanges {
   std::vector<Open> open;
   uint64_t beyond = 0;
@@ -42,13 +42,13 @@ struct PendingEdge {
   std::string name;
 };
 
-// An engine is told of edges and interruptions from TellOfRanges on, which is before others find its arena; under the
-// lock, so it misses none and hears none twice.
+// An engine gets edges and interruptions from TellOfRanges on, before other threads can find its arena. TellOfRanges
+// runs under the lock, so the engine misses none and gets none twice.
 struct State {
-  std::mutex mutex;                           // of what follows; taken before an engine's
-  std::unordered_set<uint64_t> interrupting;  // ids of start/end ranges that do
+  std::mutex mutex;                           // guards the members below; locked before an engine's
+  std::unordered_set<uint64_t> interrupting;  // ids of interrupting start/end ranges
   std::vector<Engine*> engines;
-  std::vector<PendingEdge> pending;  // from before the first recording; empty once there were too many
+  std::vector<PendingEdge> pending;  // from before the first recording; emptied once there were too many
   bool too_many = false;
   std::vector<PendingEdge> begun;  // of ranges that have not ended: a later recording begins with them
   bool any_recording = false;
@@ -63,7 +63,7 @@ struct State {
 constinit NoDestructor<State> the_state;
 State& TheState() { return the_state.Get(); }
 
-constinit std::atomic<int8_t> wanted{-1};  // -1: not known yet
+constinit std::atomic<int8_t> wanted{-1};  // -1: not read yet
 bool Wanted() {
   const int8_t known = wanted.load(std::memory_order_relaxed);
   if (known >= 0) [[likely]]
@@ -93,7 +93,7 @@ void KeepBegun(State* state, const PendingEdge& edge) {
   }
 }
 
-// To all recordings; those from before the first are kept. No host memory: it is not.
+// Writes to all recordings; keeps edges from before the first. Out of host memory: drops the edge.
 void Note(RangeKind kind, uint64_t id, const char* name) noexcept try {
   if (GetOptions().trace == nullptr) return;
   State& state = TheState();
@@ -110,7 +110,7 @@ void Note(RangeKind kind, uint64_t id, const char* name) noexcept try {
 } catch (...) {
 }
 
-// As hotpack_interrupt and hotpack_resume do, for the engines that have been told.
+// As hotpack_interrupt and hotpack_resume, for the registered engines.
 void TellMark(EventKind kind) {
   if (const auto listener = mark_listener.load(std::memory_order_acquire)) listener(kind);
 }
@@ -175,7 +175,7 @@ bool Interrupts(const char* name) {
   return true;
 }
 
-// The level of the innermost open range of the domain, from 0; -1: there is none. *place: where it is.
+// Returns the level of the domain's innermost open range, from 0; -1 if there is none. *place: its index.
 int LevelOf(const ThreadRanges& ranges, uint64_t domain, size_t* place) {
   int level = -1;
   for (size_t i = 0; i < ranges.open.size(); ++i) {

@@ -1,11 +1,12 @@
-// Ranges that the program names (NVTX, hotpack_range_push): noted in the recordings, and compared with the patterns of
+// Ranges that the program names (NVTX, hotpack_range_push): recorded, and compared with the patterns of
 // HOTPACK_ITERATION_RANGE and HOTPACK_INTERRUPT_RANGE.
 //
-// What marks an iteration: the begin of a matching range, and a matching mark; but not within a push/pop range that
-// matches, be it on another thread. So nested ranges of one pattern are one iteration. Start/end ranges may overlap:
-// each begin is an iteration. What interrupts: every matching range, from its begin to its end; they nest and overlap
-// as pairs of hotpack_interrupt and hotpack_resume do, over all threads. A pop without a push on its thread and domain
-// does nothing. A thread that ends with ranges open ends them.
+// 1. The begin of a matching range, and a matching mark, mark an iteration. Within a matching push/pop range, on any
+//    thread, they do not: nested ranges of one pattern are one iteration.
+// 2. Start/end ranges may overlap: each begin is an iteration.
+// 3. Every matching range interrupts from its begin to its end. Interruptions nest and overlap as pairs of
+//    hotpack_interrupt and hotpack_resume do, over all threads.
+// 4. A pop without a push on its thread and domain does nothing. A thread's end closes its open ranges.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +17,25 @@ namespace hotpack {
 
 class Engine;
 
-// One edge. `name`: null as empty. `id`: of kStart and kEnd; of kPush and kPop the domain, 0: the default one. The
-// level of kPush and kPop, from 0; -1: nothing to pop. A load and a branch where neither patterns nor a recording are
-// wanted. Throws bad_alloc, with nothing changed but, perhaps, a note not written.
+// Handles one edge. `name`: null as empty. `id`: of kStart and kEnd; of kPush and kPop the domain, 0: the default one.
+// Returns the level of kPush and kPop, from 0; -1: nothing to pop. Costs a load and a branch if there are neither
+// patterns nor a recording. Throws bad_alloc; then nothing has changed, except that a note may be missing.
 int WatchRange(RangeKind kind, uint64_t id, const char* name);
 
-// An arena has been made and nobody else knows it yet: from now on its engine is told of edges and interruptions. If it
-// records, the edges from before the first recording are noted in that one (of more than 4096 those of ranges that are
-// open now), and the begins of ranges that are open now in a later one. It is interrupted if interrupt ranges are open
-// now. No host memory: it is told of nothing.
+// Registers the engine of a new arena, before other threads know the arena. From then on the engine gets edges and
+// interruptions, and is interrupted now if interrupt ranges are open.
+//  - First recording of the process: it gets the edges from before. Of more than 4096 edges it gets those of ranges
+//    that are open now.
+//  - Later recordings: they get the begins of ranges that are open now.
+// Out of host memory: the engine gets nothing.
 void TellOfRanges(Engine* engine) noexcept;
-// Its context is gone.
+// Unregisters the engine of an ended context.
 void ForgetRangesOf(const Engine* engine);
 
-// One line on stderr for a pattern that no range of this process matched. At the end of the process.
+// Writes one line to stderr for each pattern that no range of this process matched. Call at the end of the process.
 void WarnOfUnmatchedRanges();
 
-// In the child of a fork: no range is open there.
+// In a forked child: closes all ranges.
 void ForgetRangesAfterFork();
 
 }  // namespace hotpack

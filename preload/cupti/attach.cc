@@ -1,4 +1,4 @@
-// Taking CUPTI, and noticing that it was taken away.
+// Taking CUPTI, and detecting that another tool took it.
 #include <cstdlib>
 #include <cstring>
 
@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kNot[] = "kernel times are not recorded: ";
 
-// A tool that is about to come, or is there in a way that subscribing does not show: the driver loads what the first
-// names; Nsight Systems sets the second for what it runs.
+// Returns the name of a tool that will come, or that subscribing does not show. The driver loads the tool named by the
+// first variable; Nsight Systems sets the second for its target.
 const char* ToolToCome() {
   for (const char* variable : {"CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"}) {
     const char* value = getenv(variable);
@@ -58,7 +58,7 @@ bool Collector::Attach() {
   return false;
 }
 
-// Only one subscriber is allowed as a rule; whoever has it profiles the same program and goes first.
+// CUPTI usually allows one subscriber. A tool that has it profiles the same program and takes precedence.
 bool Collector::Subscribe() {
   char other[128] = "";
   CUptiResult result;
@@ -78,7 +78,7 @@ bool Collector::Subscribe() {
   return false;
 }
 
-// Kinds and functions that this version or device does not have are done without, but for kernels.
+// Skips kinds and functions that this version or device lacks, except kernels.
 bool Collector::Enable() {
   CUptiResult result = library_.cuptiActivityRegisterCallbacks(OnRequest, OnCompleted);
   for (const CUpti_ActivityKind kind : kKinds) {
@@ -98,8 +98,8 @@ bool Collector::Enable() {
   return false;
 }
 
-// Whether the subscription is somebody else's by now, or all of CUPTI was ended (cuptiFinalize). What is on belongs to
-// them then: nothing is disabled, flushed or given up.
+// Returns whether another tool has the subscription, or has ended all of CUPTI (cuptiFinalize). The enabled activities
+// then belong to that tool: nothing is disabled, flushed or released.
 bool Collector::Lost(bool watching) {
   uint32_t enabled = 0;
   const CUptiResult result = library_.cuptiGetCallbackState(&enabled, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API,

@@ -12,9 +12,9 @@
 namespace hotpack::cupti {
 namespace {
 
-constexpr int kTickMs = 20;     // between looks at the iterations
-constexpr int kLookTicks = 10;  // between looks at the subscription, the clocks and what has arrived
-constexpr int kStartMs = 2000;  // the program's thread waits no longer than this
+constexpr int kTickMs = 20;     // between checks of the iterations
+constexpr int kLookTicks = 10;  // between checks of the subscription, the clocks and the new records
+constexpr int kStartMs = 2000;  // the program's thread waits no longer
 constexpr int kAnswerMs = 3000;
 
 timespec After(int milliseconds) {
@@ -81,7 +81,7 @@ bool Collector::Start(const hotpack_collector_host* host) {
   pthread_cond_init(&changed_, &monotonic);
   pthread_condattr_destroy(&monotonic);
   state_ = State::kStarting;
-  // Signals are the program's: none is handled on our thread.
+  // Signals belong to the program: the collector's thread handles none.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -131,7 +131,7 @@ void Collector::Submitted(CUpti_CallbackId call, const CUpti_CallbackData& data)
 void Collector::BufferRequested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
   *buffer = buffers_.Take();
   *bytes = *buffer != nullptr ? Buffers::kBytes : 0;
-  *most_records = 0;  // as many as it holds
+  *most_records = 0;  // as many as fit
 }
 
 void Collector::BufferCompleted(uint8_t* buffer, size_t valid_bytes) {
@@ -150,7 +150,7 @@ void* Collector::RunThread(void* self) {
 }
 
 void Collector::Run() {
-  host_->enter_hook();  // what CUPTI asks of the driver on this thread is not the program's
+  host_->enter_hook();  // driver calls of CUPTI on this thread are not the program's
   if (Attach()) {
     Enter(State::kOn);
     Watch();
@@ -158,7 +158,7 @@ void Collector::Run() {
   Enter(State::kDone);
 }
 
-// Until it detaches or is lost.
+// Returns when it is time to detach, or when CUPTI is lost.
 void Collector::Watch() {
   for (int tick = 1;; ++tick) {
     bool end, flush;
@@ -181,7 +181,7 @@ void Collector::Watch() {
       flushes_done_ = wanted;
       pthread_cond_broadcast(&changed_);
     } else if (look) {
-      library_.cuptiActivityFlushAll(0);  // so that a process that is killed has left what came before
+      library_.cuptiActivityFlushAll(0);  // so that a killed process leaves the earlier records
     }
   }
 }
@@ -190,8 +190,8 @@ bool Collector::Enough() const {
   return iterations_wanted_ > 0 && host_->planned_iterations() >= static_cast<int64_t>(iterations_wanted_);
 }
 
-// Waits, without a call that waits for the device, until the records of what was launched have arrived. Launches that
-// failed, and dropped records, never do, and nobody says which ones: when nothing comes any more, that is the end.
+// Waits until the records of the launched work have arrived, without a call that waits for the device. Records of
+// failed launches, and dropped records, never arrive, and which ones is unknown. So it ends when no more records come.
 void Collector::Drain(Patience patience) {
   constexpr int kStepMs = 5;
   uint64_t arrived = works_.load(std::memory_order_relaxed);
@@ -223,10 +223,10 @@ void Collector::Detach(Patience patience) {
   Withdraw();
 }
 
-// Gives everything back: kinds off, then the buffers, complete or not, then the subscription.
+// Returns everything: disables the kinds, then returns the buffers, complete or not, then the subscription.
 void Collector::Withdraw() {
   for (const CUpti_ActivityKind kind : kKinds) library_.cuptiActivityDisable(kind);
-  // Twice: a launch that was under way may ask for a buffer after the first, which whoever comes next would find in
+  // Twice: a launch in progress may request a buffer after the first flush. The next tool would find that buffer in
   // CUPTI.
   constexpr int kUnderWayMs = 5;
   library_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

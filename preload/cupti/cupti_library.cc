@@ -8,7 +8,7 @@ namespace hotpack::cupti {
 namespace {
 
 constexpr const char* kNames[] = {"libcupti.so.13", "libcupti.so.12"};
-// Where toolkits put it when the loader does not look there.
+// Paths in toolkits, if the loader does not search there.
 constexpr const char* kFiles[] = {
     "/usr/local/cuda/lib64/libcupti.so.13", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13",
     "/usr/local/cuda/lib64/libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"};
@@ -26,7 +26,7 @@ void* Open() {
   return nullptr;
 }
 
-// The first function that is missing; null: none.
+// Returns the first missing function; null: none.
 const char* Bind(void* handle, Library* library) {
 #define HOTPACK_CUPTI_BIND(function)                                                     \
   library->function = reinterpret_cast<decltype(&::function)>(dlsym(handle, #function)); \

@@ -1,7 +1,7 @@
 // The functions of CUPTI that the collector calls, found at run time: nothing here links to libcupti.
 //
-// Only what NVIDIA's headers and documentation (CUPTI, "Activity API", "Callback API", "Dynamic Attach and Detach") say
-// is relied on. Records are read by the structures of CUDA 12, which those of CUDA 13 begin with.
+// Relies only on NVIDIA's headers and documentation (CUPTI, "Activity API", "Callback API", "Dynamic Attach and
+// Detach"). Records are read by the structures of CUDA 12; those of CUDA 13 begin with the same members.
 #pragma once
 
 #include <cupti.h>
@@ -24,11 +24,11 @@ namespace hotpack::cupti {
   X(cuptiActivityGetNextRecord)     \
   X(cuptiActivityGetNumDroppedRecords)
 
-// The parameters of cuptiSubscribe_v2, by ourselves: older headers have neither.
+// The parameters of cuptiSubscribe_v2, declared here because older headers have neither.
 struct SubscriberParams {
   size_t size;
   const char* name;
-  char* old_name;  // of whoever has CUPTI
+  char* old_name;  // of the tool that has CUPTI
   size_t old_name_size;
 };
 
@@ -43,9 +43,8 @@ struct Library {
 // CUDA 12.0 (cupti_version.h): the first whose records are read here.
 inline constexpr uint32_t kOldestVersion = 19;
 
-// Finds the library: the one that is loaded already, which another tool in the process would use too, else the
-// loader's, else the toolkit's. False: `why` (of `size` bytes) has the reason. Never unloaded. No CUPTI call but
-// cuptiGetVersion.
+// Finds the library: the loaded one, which another tool in the process would use too; else the loader's, else the
+// toolkit's. Returns false with the reason in `why` (of `size` bytes). Never unloads it. Calls only cuptiGetVersion.
 bool LoadLibrary(Library* library, char* why, size_t size);
 
 }  // namespace hotpack::cupti

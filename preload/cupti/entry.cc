@@ -1,4 +1,4 @@
-// What the preload calls when HOTPACK_CUPTI is set and a recording has begun.
+// The function that the preload calls when HOTPACK_CUPTI is set and a recording has begun.
 #include <pthread.h>
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// Never destroyed: CUPTI may call us until the end of the process.
+// Never destroyed: CUPTI may call back until the end of the process.
 constinit hotpack::cupti::Collector collector;
 
 void Flush() { collector.Flush(); }
@@ -16,7 +16,7 @@ void AfterForkInChild() { collector.AbandonAfterFork(); }
 
 }  // namespace
 
-// A name of its own here: the header has a type of the exported one.
+// The C++ name differs, because the header has a type with the exported name.
 extern "C" __attribute__((visibility("default"))) int StartCupti(const hotpack_collector_host* host) __asm__(
     HOTPACK_COLLECTOR_START);
 
@@ -29,7 +29,7 @@ int StartCupti(const hotpack_collector_host* host) {
   if (!collector.Start(host)) return -1;
   host->on_close(Flush);
   host->on_end(End);
-  // Before the driver's own handlers, which were registered earlier; the host's end comes after them.
+  // Runs before the driver's handlers, which were registered earlier. The host's end comes after them.
   atexit(End);
   return 0;
 }

@@ -1,4 +1,4 @@
-// Activity records: the memory that CUPTI writes them to, and what the recording gets of them.
+// Activity records: the memory that CUPTI writes them to, and the notes that the recording gets.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace hotpack::cupti {
 
-// The kinds that are collected. Kernels inside a graph are not told apart: a graph's launch is one piece of work, as it
-// has one correlation id, and costs one record however many nodes it has.
+// The kinds that are collected. A graph's launch is one piece of work with one correlation id, and costs one record
+// whatever its number of nodes. Its kernels are not told apart.
 inline constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,  // without this one nothing is collected
     CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -20,9 +20,9 @@ inline constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMORY2,
     CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
 
-// Buffers for CUPTI: it has at most kMax of them at a time, 32 MiB in all, and drops records (and counts them) beyond
-// that. From malloc one by one, so that another tool that takes CUPTI over with a buffer of ours in it can free it, as
-// NVIDIA's samples do. Thread-safe.
+// Buffers for CUPTI: at most kMax at a time, 32 MiB in total. Beyond that CUPTI drops records, and counts them. Each
+// comes from malloc, so that another tool that takes CUPTI over can free a buffer in it, as NVIDIA's samples do.
+// Thread-safe.
 class Buffers {
  public:
   static constexpr size_t kBytes = size_t{256} << 10;
@@ -34,13 +34,13 @@ class Buffers {
   std::atomic<int> out_{0};
 };
 
-// From CUPTI's clock to the recording's: what is to be added, as last measured. The two drift apart where the system
-// corrects one of them, so it is measured again every now and then. Thread-safe.
+// The difference from CUPTI's clock to the recording's, as last measured. The two drift apart where the system corrects
+// one of them, so it is measured again from time to time. Thread-safe.
 class ClockDifference {
  public:
-  // The shortest of several looks at one clock between two at the other.
+  // Measures several times one clock between two readings of the other, and keeps the shortest.
   void Measure(const Library& library, const hotpack_collector_host& host);
-  // 0, which stands for not known, stays 0.
+  // Converts a time. 0 (unknown) stays 0.
   uint64_t ToHost(uint64_t cupti_ns) const {
     return cupti_ns == 0 ? 0 : cupti_ns + difference_.load(std::memory_order_relaxed);
   }
@@ -49,8 +49,8 @@ class ClockDifference {
   std::atomic<uint64_t> difference_{0};  // modulo 2^64
 };
 
-// Hands the records of a buffer to the host. Returns how many were of work that it awaited. Calls
-// nothing of CUPTI but the iteration over the buffer. O(records).
+// Hands the records of a buffer to the host. Returns the number of records whose work the host awaited. Of CUPTI it
+// calls only the iteration over the buffer. O(records).
 uint64_t HandOver(const Library& library, const hotpack_collector_host& host, const ClockDifference& clock,
                   uint8_t* buffer, size_t valid_bytes);
 

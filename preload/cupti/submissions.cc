@@ -18,7 +18,7 @@ constexpr bool StartsWith(const char* text, const char* prefix) {
 
 constexpr bool IsKernel(const char* function) { return StartsWith(function, "cuLaunch"); }
 
-// In the words of the launch collector (preload/hooks/launch_hooks.cc).
+// Uses the launch collector's words (preload/hooks/launch_hooks.cc).
 constexpr const char* NameOf(const char* function) {
   constexpr const char* kNames[][2] = {{"cuMemset", "memset"},          {"cuGraphLaunch", "graph"},
                                        {"cuMemcpyHtoD", "memcpy HtoD"}, {"cuMemcpyDtoH", "memcpy DtoH"},

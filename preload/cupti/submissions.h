@@ -1,4 +1,4 @@
-// The driver calls that put work on a device: at the entry of each CUPTI calls us, on the submitting thread, with the
+// The driver calls that put work on a device. CUPTI calls back at the entry of each, on the submitting thread, with the
 // correlation id that the work's record will have.
 //
 // X(function, where its stream is)
@@ -50,7 +50,7 @@
   HOTPACK_CUPTI_BOTH(X, cuMemsetD2D16Async, STREAM)        \
   HOTPACK_CUPTI_BOTH(X, cuMemsetD2D32Async, STREAM)
 
-// Of CUDA 13; an older libcupti refuses to watch them, and says so by an error that is ignored.
+// Of CUDA 13. An older libcupti refuses to watch them; that error is ignored.
 #if CUPTI_API_VERSION >= 130000
 #define HOTPACK_CUPTI_SUBMISSIONS_13(X)                \
   HOTPACK_CUPTI_BOTH(X, cuMemcpyBatchAsync_v2, STREAM) \
@@ -72,11 +72,11 @@ inline constexpr CUpti_CallbackId kSubmissions[] = {
 struct Submission {
   CUstream stream = nullptr;
   bool per_thread = false;     // a null stream is the calling thread's own default stream
-  bool kernel = false;         // CUpti_CallbackData::symbolName is a kernel's; of other calls it means nothing
-  const char* name = nullptr;  // of what is no kernel, if the function alone tells it
+  bool kernel = false;         // CUpti_CallbackData::symbolName names a kernel; meaningless for other calls
+  const char* name = nullptr;  // of work other than kernels, if the function alone determines it
 };
 
-// What the call submits, and where. `parameters`: CUpti_CallbackData::functionParams of that call.
+// Returns the submitted work and its stream. `parameters`: CUpti_CallbackData::functionParams of that call.
 Submission SubmissionOf(CUpti_CallbackId call, const void* parameters);
 
 }  // namespace hotpack::cupti

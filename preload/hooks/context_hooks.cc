@@ -1,9 +1,9 @@
-// The hooks that follow contexts. An arena belongs to a context, but its memory (cuMemCreate) does not go with it
-// (cuda.h, cuCtxDestroy), so it is given back when the context ends.
+// The hooks of contexts. An arena belongs to a context, but its memory (cuMemCreate) does not end with it (cuda.h,
+// cuCtxDestroy). So these hooks return the memory when the context ends.
 //
-// cuCtxDestroy is refused for some contexts (a primary one), so the memory is given back when the driver has agreed.
-// cuDevicePrimaryCtxReset takes all resources of the device's context; whether that is to include cuMemCreate's is not
-// said, so there it is given back before.
+// - cuCtxDestroy: after the driver has agreed, since it refuses some contexts (a primary one).
+// - cuDevicePrimaryCtxReset: before the driver call. It takes all resources of the device's context, and its
+//   documentation does not tell whether those include cuMemCreate's.
 #include <sched.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ void Note(const HookScope& scope, CUresult result, const CUcontext* context) noe
 } catch (...) {
 }
 
-// destroy() -> CUresult asks the driver.
+// destroy() -> CUresult calls the driver.
 template <typename Call>
 CUresult Destroy(CUcontext context, Call destroy) {
   HookScope scope;
@@ -47,9 +47,9 @@ CUcontext PrimaryContext(CUdevice device) {
   return device >= 0 && device < kDevices ? primary_contexts[device].load() : nullptr;
 }
 
-// Held while primary contexts are retained, and from a release until it is known whether it was the last one: a retain
-// in between would make a new context, and the release would take the old one's arena for that of a context that lives.
-// A child that was forked meanwhile finds its parent's number, and takes no notice.
+// Held while primary contexts are retained, and from a release until it is known whether that was the last one. A
+// retain in between would make a new context, and the release would then take its arena for the old one's. A forked
+// child finds its parent's number and ignores it.
 class PrimaryLock {
  public:
   PrimaryLock() {
@@ -153,8 +153,8 @@ CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const CUresult result = retain();
   if (scope.Active() && result == CUDA_SUCCESS && device >= 0 && device < kDevices) {
     primary_contexts[device].store(*context);
-    // The last release of the one before may be under way in another thread. The new one has the same handle as a rule:
-    // what is asked for in it must not come from the arena that is going.
+    // Another thread may be in the last release of the previous context, which usually has the same handle. Requests in
+    // the new context must not come from the arena that is ending.
     while (hotpack::Arenas().IsEnding(*context)) sched_yield();
   }
   Note(scope, result, context);

@@ -1,15 +1,13 @@
 // dlsym, dlvsym and dlopen.
 //
-// glibc finds out who calls dlsym(RTLD_NEXT), dlsym(RTLD_DEFAULT) and dlopen (its RPATH) by the return address, so
-// these must reach the C library with the program's return address in place: they are jumped to, not called. Their
-// answers need no change: RTLD_DEFAULT and RTLD_NEXT walk the global scope, in which our exported functions stand where
-// a preload stands. With any other handle (dlopen("libcuda.so.1")) the caller does not matter and the answer is looked
-// at.
-//
-// There is one exception: dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"), by which a preload in front of us looks for the
-// dlsym behind it. Ours has no version, so the C library would skip it, and with it us.
-//
-// dlopen loses RTLD_DEEPBIND, which would let the new library bind its driver functions past every preload.
+// 1. glibc identifies the caller of dlsym(RTLD_NEXT), dlsym(RTLD_DEFAULT) and dlopen (its RPATH) by the return address.
+//    So these are jumped to, not called, with the program's return address in place.
+// 2. Their answers need no change: RTLD_DEFAULT and RTLD_NEXT search the global scope, where a preload's exported
+//    functions come first. With any other handle (dlopen("libcuda.so.1")) the caller does not matter, and the answer is
+//    checked.
+// 3. Exception: dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"), by which an earlier preload finds the next dlsym. This
+//    library's dlsym has no version, so the C library would skip it.
+// 4. dlopen loses RTLD_DEEPBIND, which would let the new library bind its driver functions past every preload.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -38,7 +36,7 @@ void hotpack_own_dlsym() __asm__("dlsym");
 void hotpack_own_dlvsym() __asm__("dlvsym");
 void hotpack_own_dlopen() __asm__("dlopen");
 
-// What dlvsym(RTLD_NEXT or RTLD_DEFAULT, ...) answers itself; null: the C library is to be asked.
+// Returns the answer to dlvsym(RTLD_NEXT or RTLD_DEFAULT, ...); null: ask the C library.
 __attribute__((visibility("hidden"))) void* hotpack_dlvsym_special(void* handle, const char* name, const char*,
                                                                    const void* caller) {
   if (handle != RTLD_NEXT || strncmp(name, "dl", 2) != 0 || !hotpack::Enabled()) return nullptr;
@@ -51,7 +49,7 @@ __attribute__((visibility("hidden"))) void* hotpack_dlvsym_special(void* handle,
 
 __attribute__((visibility("hidden"))) void* hotpack_find_in_libc(const char* name) { return hotpack::FindInLibc(name); }
 
-// What dlopen's flags are masked with: everything but RTLD_DEEPBIND, or everything when hotpack is off.
+// Returns the mask of dlopen's flags: all but RTLD_DEEPBIND, or all when hotpack is off.
 __attribute__((visibility("hidden"))) int hotpack_dlopen_flags(int flags) {
   if (!hotpack::Enabled()) return ~0;
   if ((flags & RTLD_DEEPBIND) != 0) {
@@ -64,7 +62,7 @@ __attribute__((visibility("hidden"))) int hotpack_dlopen_flags(int flags) {
 
 static_assert(RTLD_DEFAULT == nullptr, "the code below takes handles 0 and -1 apart from the others");
 
-// %rax := the C library's function of that name, the arguments in %rdi, %rsi, %rdx kept. Found once.
+// %rax := the C library's function of that name; keeps the arguments in %rdi, %rsi, %rdx. Searched once.
 #define HOTPACK_REAL(name)                  \
   " movq hotpack_real_" name                \
   "(%rip), %rax\n"                          \

@@ -26,14 +26,14 @@ void Copy(char* to, size_t size, const char* from) {
   to[length] = '\0';
 }
 
-// Takes the next free entry for a thread; true once in the entry's life.
+// Takes an entry for a thread if it is free. Returns true once in the entry's life.
 template <typename Entry>
 bool Take(Entry* entry) {
   uint8_t free = 0;
   return entry->taken.compare_exchange_strong(free, 1);
 }
 
-// Entries are filled by the one who took them: until then others may see an empty name, and take the next for the same.
+// The thread that took an entry fills it. Until then others may see an empty name and take the next entry for it.
 void NoteName(DoctorFile* file, const char* name, bool hooked_base) {
   for (DoctorName& entry : file->unhooked) {
     if (entry.taken.load(std::memory_order_acquire) != 0) {
@@ -67,7 +67,7 @@ DoctorLibrary* LibraryOf(DoctorFile* file, const void* caller) {
   return nullptr;
 }
 
-// Keeps the lines of a library's first part. Read in pieces: the file of a large job is longer than any buffer of ours.
+// Keeps the lines of each library's first part. Reads in pieces: a large job's file is longer than any buffer here.
 class MapsReader {
  public:
   explicit MapsReader(DoctorFile* file) : file_(file) {}
@@ -119,7 +119,7 @@ void ReadMaps(DoctorFile* file) {
   reader.Read();
 }
 
-// Not earlier than the library's constructors: the C library is ready then.
+// Not before the library's constructors: the C library is ready then.
 __attribute__((constructor)) void OpenDoctorFile() {
   const char* directory = getenv("HOTPACK_DOCTOR");
   if (directory == nullptr || directory[0] == '\0') return;
@@ -137,7 +137,7 @@ __attribute__((constructor)) void OpenDoctorFile() {
     unlink(path);
     return;
   }
-  auto* file = static_cast<DoctorFile*>(mapping);  // zeros, which all members are when empty
+  auto* file = static_cast<DoctorFile*>(mapping);  // zeros: all members are empty
   file->pid = getpid();
   const ssize_t size = readlink("/proc/self/exe", file->program, sizeof(file->program) - 1);
   file->program[size > 0 ? size : 0] = '\0';
@@ -150,7 +150,7 @@ __attribute__((constructor)) void OpenDoctorFile() {
 __attribute__((destructor)) void CloseDoctorFile() {
   DoctorFile* file = Doctor();
   if (file == nullptr) return;
-  if (DriverLibrary() != nullptr) file->driver.store(1);  // with hotpack off nothing has looked for it before
+  if (DriverLibrary() != nullptr) file->driver.store(1);  // with hotpack off, no other code has searched for it
   if (file->driver.load() != 0) ReadMaps(file);
 }
 

@@ -1,13 +1,12 @@
-// Every driver function that hotpack hooks, in one place.
+// Every driver function that hotpack hooks.
 //
-// Two kinds: functions that are answered by us (HOTPACK_HOOKS, each a C++ function), and functions that only submit
-// work and are watched for the first use of each stream (preload/hooks/work_list.h, each a few instructions). The
-// exported symbol is the driver's own versioned name; programs reach it by linking, by dlsym, or by cuGetProcAddress
-// with the base name, the CUDA version that introduced the signature, and the kind of default stream (facts:
-// cudaTypedefs.h).
-//
-// The 32-bit first versions (cuMemAlloc, cuMemFree, ... without _v2) have other signatures and are left alone: a
-// look-up is substituted only when the pointer that the driver gave is one of the variants listed here.
+// 1. Two kinds. HOTPACK_HOOKS are answered, each by a C++ function. The functions of preload/hooks/work_list.h only
+//    submit work; hooks of a few instructions watch them for the first use of each stream.
+// 2. The exported symbol is the driver's own versioned name. Programs reach it by linking, by dlsym, or by
+//    cuGetProcAddress with the base name, the CUDA version that introduced the signature, and the kind of default
+//    stream (source: cudaTypedefs.h).
+// 3. The 32-bit first versions (cuMemAlloc, cuMemFree, ... without _v2) have other signatures and are not hooked. A
+//    look-up is substituted only when the driver's pointer is one of the variants listed here.
 #pragma once
 
 #include <cuda.h>
@@ -32,7 +31,7 @@
   X(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1,                                                              \
     (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
 
-// answer_hooks.cc, ipc_hooks.cc
+// query_hooks.cc, ipc_hooks.cc
 #define HOTPACK_ANSWER_HOOKS(X)                                                              \
   X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t * free, size_t * total))               \
   X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1,                                 \

@@ -12,7 +12,7 @@
 #include "preload/process/hook_scope.h"
 
 namespace hotpack {
-// What hotpack_noted_* of work_hooks.cc goes on by.
+// The cell that hotpack_noted_* of work_hooks.cc reads.
 struct NotedCell {
   void* next;
   const NotedWork* row;
@@ -83,8 +83,8 @@ void* LookUpVariant(GetProcAddress get, const Row& row) {
   return function;
 }
 
-// The look-up of a version gives the newest variant that is not above it, so the answer for row A may be the older
-// variant B of the same base name where the driver lacks A. It then belongs to B alone.
+// A look-up by version returns the newest variant that is not above it. If the driver lacks row A's variant, the answer
+// may be the older variant B of the same base name. It then belongs to B alone.
 bool BelongsToAnotherRow(int self, const void* function) {
   for (int i = 0; i < kCount; ++i) {
     if (i != self && states[i].exported.load(std::memory_order_relaxed) == function) return true;
@@ -133,8 +133,8 @@ bool BindHooks() {
   return true;
 }
 
-// A name of which every variant should be hooked, as cuGetProcAddress takes it or as it is exported. (Of copies that
-// wait for the legacy stream only the per-thread variants are.)
+// Returns true for a name whose variants should all be hooked, in cuGetProcAddress form or as exported. (Of copies that
+// wait for the legacy stream only the per-thread variants are hooked.)
 static bool IsHookedName(const char* name) {
   for (const Row& row : kRows) {
     if (name != nullptr && row.stream == CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
@@ -177,5 +177,5 @@ void* NextOf(HookId id) {
 
 }  // namespace hotpack
 
-// Called by the first call of a watched function that was bound by the dynamic linker, before any look-up.
+// Called at the first call of a watched function that the dynamic linker bound, before any look-up.
 extern "C" __attribute__((visibility("hidden"))) void hotpack_bind_work() { hotpack::BindHooks(); }

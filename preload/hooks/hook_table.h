@@ -1,8 +1,9 @@
-// The table of hooks: for each the function that comes next, and the driver's own pointers that stand for it.
+// The table of hooks. Each has a "next" function, and the driver's "known" pointers that stand for it.
 //
-// "Next" is what a call is handed on to: the next definition of the symbol after this library in search order (so that
-// another preload is not skipped), else the driver's. "Known" are the pointers by which a look-up's answer is
-// recognised: what the driver exports under the name and what its cuGetProcAddress gives for the variant.
+// 1. A call passes through to "next": the next definition of the symbol after this library in search order, so that
+//    another preload is not skipped; else the driver's.
+// 2. A look-up's answer is recognised by "known" pointers: the driver's export of the name, and its cuGetProcAddress
+//    answer for the variant.
 #pragma once
 
 #include "preload/hooks/hook_list.h"
@@ -17,27 +18,26 @@ enum class HookId : int {
       kCount
 };
 
-// Finds next and known pointers of all hooks if the driver library is there now. Cheap when done. Thread-safe: what two
-// threads find at once is the same. True when done.
+// Finds the next and known pointers of all hooks if the driver library is loaded. Returns true when done; cheap then.
+// Thread-safe: two threads at once find the same pointers.
 bool BindHooks();
 
-// Our function for a pointer that is a known variant of a hooked driver function and was looked up as `name` by the
-// code at `caller`; any other pointer, and what a preload behind us looks up for itself, unchanged. O(hooks). Binds if
-// need be.
+// Returns hotpack's function for a pointer that is a known variant of a hooked function, looked up as `name` by the
+// code at `caller`. Any other pointer passes through, and so does what a preload behind hotpack looks up for itself.
+// O(hooks). Binds if necessary.
 void* Substitute(void* function, const char* name, const void* caller);
 
-// What a call of this hook is handed on to: next, or past every preload when the hook was entered from within a hook.
-// Never null: without a driver it is a function that answers
-// CUDA_ERROR_NOT_INITIALIZED.
+// Returns the function that a call of this hook passes through to: next, or past every preload when the hook was
+// entered from within a hook. Never null: without a driver it is a function that returns CUDA_ERROR_NOT_INITIALIZED.
 void* NextOf(HookId id);
 
 }  // namespace hotpack
 
 #define HOTPACK_EXPORT extern "C" __attribute__((visibility("default")))
 
-// The hook functions. They have names of their own, because cuda.h makes macros of most driver names; the exported name
-// is set by the assembler label. Linked with -Bsymbolic, so their addresses are ours even if another preload has the
-// same.
+// The hook functions. Their C++ names differ, because cuda.h makes macros of most driver names; the assembler label
+// sets the exported name. Linked with -Bsymbolic, so their addresses are hotpack's even if another preload has the same
+// names.
 #define HOTPACK_DECLARE(symbol, base, version, stream, parameters) \
   HOTPACK_EXPORT CUresult Hook_##symbol parameters __asm__(#symbol);
 HOTPACK_HOOKS(HOTPACK_DECLARE)

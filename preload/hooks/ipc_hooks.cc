@@ -1,4 +1,4 @@
-// cuIpcGetMemHandle. Opening and closing handles needs no hook: what they concern is another process's memory.
+// cuIpcGetMemHandle. Opening and closing handles needs no hook: they concern another process's memory.
 #include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
@@ -10,14 +10,14 @@ using hotpack::DeviceAddress;
 
 namespace {
 
-// True: the address is ours, and no handle can be had.
+// Returns true if the address belongs to an arena, so that no handle is possible.
 bool Refuse(CUdeviceptr address) noexcept try {
   hotpack::ContextArena* arena = hotpack::Arenas().FindOwner(address);
   if (arena == nullptr) return false;
   DeviceAddress base = 0;
   uint64_t bytes = 0;
   const bool live = arena->engine->FindBlock(address, &base, &bytes);
-  // Memory of a pool has no such handles without us either.
+  // Without hotpack, memory of a pool has no such handles either.
   if (!live || arena->origins.OfPool(base) || !hotpack::KeepOutside(bytes)) return true;
   char sizes[256];
   hotpack::ListOutside(sizes, sizeof(sizes));

@@ -1,5 +1,5 @@
-// The hooks by which the launch collector knows kernels: handles as they are given out, and that they are gone. Where
-// it is off they hand on.
+// The hooks that tell the launch collector of kernels: handles that the driver returns, and their end. While it is off
+// they pass through.
 #include "preload/collect/kernel_table.h"
 #include "preload/collect/launch_notes.h"
 #include "preload/hooks/hook_table.h"
@@ -12,7 +12,7 @@ namespace {
 
 void Given(const HookScope& scope, CUresult result, const void* handle, const char* name, bool is_kernel) noexcept try {
   if (result == CUDA_SUCCESS && scope.Active() && NotesLaunches()) hotpack::KernelGiven(handle, name, is_kernel);
-} catch (...) {  // no host memory: the driver is asked at the launch
+} catch (...) {  // out of host memory: the driver is queried at the launch
 }
 
 void Gone(const HookScope& scope) {

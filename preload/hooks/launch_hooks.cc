@@ -1,5 +1,5 @@
-// What the launch collector makes of the arguments of watched functions (work_list.h): a name, a stream, and the words
-// that may be addresses of blocks. Signatures: cuda.h.
+// Reads the arguments of watched functions (work_list.h) for the launch collector: a name, a stream, and the words that
+// may be addresses of blocks. Signatures: cuda.h.
 #include <cstring>
 
 #include "preload/collect/kernel_table.h"
@@ -11,7 +11,7 @@
 namespace hotpack {
 namespace {
 
-// Arguments as they lie in registers and on the stack.
+// Arguments in their registers and on the stack.
 class Arguments {
  public:
   Arguments(const uint64_t* registers, const uint64_t* stack) : registers_(registers), stack_(stack) {}
@@ -97,13 +97,13 @@ void KernelWords(const Kernel& kernel, void* const* parameters, void* const* ext
 
 }  // namespace
 
-// `function`: which argument is the kernel; 0: the name is the row's. `parameters`: which one its parameters are, with
-// `extra` behind it if has_extra.
+// `function`: ordinal of the kernel argument; 0: the name is the row's. `parameters`: ordinal of the kernel's
+// parameters, followed by `extra` if has_extra.
 struct NotedWork {
   const char* symbol;
   const char* name;
-  int stream;  // which argument; 0: the default one; kConfig: in the CUlaunchConfig
-  bool own;    // a stream of 0, or none named, is the thread's own
+  int stream;  // ordinal of the argument; 0: the default stream; kConfig: in the CUlaunchConfig
+  bool own;    // a null stream, or none named, is the thread's own
   Reader reader;
   int function;
   int parameters;
@@ -178,7 +178,7 @@ CUstream StreamOf(const NotedWork& work, const Arguments& arguments) {
 
 void Note(const NotedWork& work, const Arguments& arguments) {
   const CUstream stream = StreamOf(work, arguments);
-  if (Order().IsCapturing(stream)) return;  // nothing runs now: the graph's launch is noted
+  if (Order().IsCapturing(stream)) return;  // no work runs now: the graph's launch is noted
   Words words;
   if (work.function != 0) {
     const std::shared_ptr<const Kernel> kernel = FindKernel(arguments.Pointer<CUfunc_st>(work.function));
@@ -206,7 +206,7 @@ const NotedWork* FindNotedWork(const char* symbol) {
 extern "C" __attribute__((visibility("hidden"))) void hotpack_note_work(const hotpack::NotedWork* work,
                                                                         const uint64_t* registers,
                                                                         const uint64_t* stack) noexcept try {
-  hotpack::noted_launch.engine = nullptr;  // an earlier one that nobody has taken is not this call's
+  hotpack::noted_launch.engine = nullptr;  // an earlier one that was not taken does not belong to this call
   hotpack::HookScope scope;
   if (scope.Active()) hotpack::Note(*work, hotpack::Arguments(registers, stack));
 } catch (...) {  // no host memory: this one is not noted

@@ -1,4 +1,4 @@
-// cuGetProcAddress in both forms: by these libcudart, cuBLAS and cuDNN find nearly every driver function.
+// cuGetProcAddress in both forms, through which libcudart, cuBLAS and cuDNN find nearly every driver function.
 #include "preload/hooks/hook_table.h"
 #include "preload/process/hook_scope.h"
 

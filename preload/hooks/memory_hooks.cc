@@ -1,4 +1,4 @@
-// The hooks that answer for device memory. Each hands on to the driver whatever is not ours to serve.
+// The hooks that serve device memory. Requests that hotpack does not serve pass through to the driver.
 #include <atomic>
 
 #include "preload/hooks/hook_table.h"
@@ -21,7 +21,7 @@ constinit std::atomic<bool> other_pool_made_current{false};
 
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
-// A program's own pool has limits, access rights and export handles that ours has not.
+// A program's own pool has limits, access rights and export handles that the arena lacks.
 bool IsDefaultPool(CUmemoryPool pool) {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   CUdevice device = 0;
@@ -40,7 +40,8 @@ bool CurrentPoolIsDefault() {
          driver->DeviceGetMemPool(&pool, device) == CUDA_SUCCESS && IsDefaultPool(pool);
 }
 
-// True: served, *address set. The engine does not throw by contract; a bad_alloc on the way there ends here.
+// Returns true if it served the request and set *address. The engine does not throw by contract; a bad_alloc on the way
+// there ends here.
 bool Serve(CUdeviceptr* address, size_t bytes) noexcept try {
   DeviceAddress served = 0;
   if (address == nullptr || bytes == 0) return false;
@@ -83,7 +84,7 @@ bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstre
   return false;
 }
 
-// What the driver answers to a request that was not served.
+// Returns the driver's answer to a request that was not served.
 template <typename Call>
 CUresult Ask(const HookScope& scope, const char* name, const CUdeviceptr* address, size_t bytes, Call call) {
   const CUresult result = RetryAfterTrim(scope, name, bytes, call);
@@ -94,7 +95,7 @@ CUresult Ask(const HookScope& scope, const char* name, const CUdeviceptr* addres
 bool GiveBack(CUdeviceptr address, CUstream stream, CUresult* result) noexcept try {
   return hotpack::Release(address, stream, result);
 } catch (...) {
-  *result = CUDA_ERROR_OUT_OF_MEMORY;  // no host memory to put the block aside: it stays live
+  *result = CUDA_ERROR_OUT_OF_MEMORY;  // no host memory to quarantine the block: it stays live
   return true;
 }
 

@@ -1,7 +1,7 @@
-// Access by other devices. The driver gives it for memory of cuMemAlloc (cuCtxEnablePeerAccess) and of pools
-// (cuMemPoolSetAccess), not for virtual memory, where each mapping has access rights of its own (cuMemSetAccess). So an
-// arena follows what the program asks for. It knows one kind of memory: either call gives the device access to all of
-// it. It is not taken away again (cuCtxDisablePeerAccess), which harms no program that keeps to what it asked for.
+// Access by other devices. The driver grants it for memory of cuMemAlloc (cuCtxEnablePeerAccess) and of pools
+// (cuMemPoolSetAccess). In virtual memory each mapping has its own access rights (cuMemSetAccess). So an arena follows
+// the program's calls. It has one kind of memory: either call gives the device access to all of it. The access is never
+// withdrawn (cuCtxDisablePeerAccess), which harms no program that keeps to the access that it asked for.
 #include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
@@ -12,7 +12,7 @@ using hotpack::HookScope;
 
 namespace {
 
-// The arena is made if there is none yet: its memory is then ready for the peer from the first page on.
+// Makes the arena if there is none yet: its memory is then ready for the peer from the first page on.
 void Enable(CUcontext peer) noexcept try {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   CUdevice device = 0;
@@ -21,7 +21,8 @@ void Enable(CUcontext peer) noexcept try {
 } catch (...) {
 }
 
-// Of every context's arena on the pool's device, and of the current context's if it has none yet.
+// Enables access for every context's arena on the pool's device. First makes the current context's arena if there is
+// none yet.
 void EnableForPool(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) noexcept try {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   if (driver == nullptr || driver->DeviceGetDefaultMemPool == nullptr) return;

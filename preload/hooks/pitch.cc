@@ -24,8 +24,8 @@ Known& Slot(size_t width, unsigned int element) {
 }
 static_assert(kEntries == 1u << (64 - 54));
 
-// In the child of a fork the mutex may be held by a thread that does not exist. The table is only a memory: it is
-// emptied with it, because that thread may have been writing.
+// In a forked child a lost thread may hold the mutex. That thread may also have been writing the table, which is only a
+// cache, so both are reset.
 void ResetAfterFork() {
   new (&mutex) std::mutex;
   for (Known& known : cache) known = {};

@@ -1,4 +1,4 @@
-// The default pool's memory is the arena's: a program that shrinks the one means the other as well.
+// The arena holds the default pool's memory, so a program that shrinks that pool shrinks the arena.
 #include <algorithm>
 
 #include "preload/hooks/hook_table.h"
@@ -8,7 +8,7 @@
 
 namespace {
 
-// What the arenas of the pool's device hold beyond `keep` bytes and do not need goes back to the device.
+// Gives back what the arenas of the pool's device hold idle beyond `keep` bytes.
 void Shrink(CUmemoryPool pool, size_t keep) noexcept try {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   if (driver == nullptr || driver->DeviceGetDefaultMemPool == nullptr) return;

@@ -1,5 +1,5 @@
-// Questions about memory: the answers are those for a block of cuMemAlloc or cuMemAllocAsync, not for the arena that it
-// is a part of. docs/hooks.md has the table of pointer attributes.
+// Memory queries. The answers are those for a block of cuMemAlloc or cuMemAllocAsync, not for the arena that contains
+// it. docs/hooks.md has the table of pointer attributes.
 #include <algorithm>
 #include <cstring>
 
@@ -40,14 +40,14 @@ Memory OfCurrentDevice() noexcept try {
 
 struct Block {
   ContextArena* arena = nullptr;
-  bool live = false;  // if not: an address of the arena where no block is
+  bool live = false;  // false: an address of the arena without a block
   bool of_pool = false;
   DeviceAddress base = 0;
   uint64_t bytes = 0;
   uint64_t number = 0;  // unique in the process
 };
 
-// False: not ours.
+// Returns false if the address belongs to no arena.
 bool Find(CUdeviceptr address, Block* block) noexcept try {
   block->arena = hotpack::Arenas().FindOwner(address);
   if (block->arena == nullptr) return false;
@@ -77,8 +77,8 @@ bool Put(void* data, T value) {
   return true;
 }
 
-// What the driver would say of the arena instead of the block. False: the attribute is as true of the one as of the
-// other.
+// Answers an attribute for which the driver would describe the arena, not the block. Returns false if the attribute is
+// the same for both.
 bool Answer(const Block& block, CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:  // memory of a pool belongs to none (Programming Guide, Pointer Attributes)
@@ -105,7 +105,7 @@ bool Answer(const Block& block, CUpointer_attribute attribute, void* data) {
   }
 }
 
-// Bytes of an attribute's value; 0: not known.
+// Returns the bytes of an attribute's value; 0: unknown.
 size_t SizeOf(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -137,8 +137,8 @@ size_t SizeOf(CUpointer_attribute attribute) {
   }
 }
 
-// cuPointerGetAttributes of an address that is no pointer of the program's: "default NULL values and CUDA_SUCCESS"
-// (cuda.h).
+// Writes the answer of cuPointerGetAttributes for an address that is no pointer of the program: "default NULL values
+// and CUDA_SUCCESS" (cuda.h).
 void PutNothing(CUpointer_attribute attribute, void* data) {
   if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
     Put<int>(data, CU_DEVICE_INVALID);
@@ -155,8 +155,8 @@ bool AllKnown(unsigned int count, const CUpointer_attribute* attributes, void* c
 
 }  // namespace
 
-// Free is what the driver has and what the arenas hold without need. The arenas are asked first: memory that moves from
-// the driver to one of them meanwhile is missing then, never counted twice.
+// Free memory is the driver's plus the arenas' idle memory. The arenas are queried first: memory that moves from the
+// driver to an arena meanwhile is missing from the sum, never counted twice.
 CUresult Hook_cuMemGetInfo_v2(size_t* free, size_t* total) {
   HookScope scope;
   const Memory memory = scope.Active() ? OfCurrentDevice() : Memory();
@@ -174,7 +174,7 @@ CUresult Hook_cuPointerGetAttribute(void* data, CUpointer_attribute attribute, C
       Put<int>(data, 0);
       return CUDA_SUCCESS;
     }
-    if (!block.live) return CUDA_ERROR_INVALID_VALUE;  // released, or never given out
+    if (!block.live) return CUDA_ERROR_INVALID_VALUE;  // released, or never allocated
     if (Answer(block, attribute, data)) return CUDA_SUCCESS;
   }
   return HOTPACK_NEXT(cuPointerGetAttribute)(data, attribute, address);
@@ -197,7 +197,7 @@ CUresult Hook_cuPointerGetAttributes(unsigned int count, CUpointer_attribute* at
   return result;
 }
 
-// Memory of cuMemAlloc and of a pool has no handle that was ever mapped by the program (cuda.h: the call fails).
+// Memory of cuMemAlloc and of a pool has no handle that the program mapped (cuda.h: the call fails).
 CUresult Hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   HookScope scope;
   const bool ours = scope.Active() && hotpack::Arenas().FindOwner(reinterpret_cast<CUdeviceptr>(address)) != nullptr;

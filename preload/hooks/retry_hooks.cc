@@ -1,6 +1,6 @@
-// Calls that need device memory of the driver itself: they go on to it, and if it has none left, hotpack gives back
-// what it holds without need and asks again (preload/serve/out_of_memory.h). Without that a program would fail for
-// memory that it is told is free (cuMemGetInfo counts the arena's idle memory as free).
+// Calls that need device memory of the driver itself. They pass through; if the driver is out of memory, hotpack trims
+// its idle memory and retries (preload/serve/out_of_memory.h). cuMemGetInfo counts the arena's idle memory as free, so
+// without the retry a program would fail for memory that it sees as free.
 #include <algorithm>
 
 #include "preload/hooks/hook_table.h"
@@ -13,8 +13,8 @@ using hotpack::RetryAfterTrim;
 
 namespace {
 
-// Some options of the just-in-time compiler are written to: the sizes of log buffers come in and lengths go out
-// (cuda.h, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES). A second attempt begins with what the program gave.
+// The just-in-time compiler writes to some options: the sizes of log buffers come in and lengths go out (cuda.h,
+// CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES). A retry starts with the program's values.
 class JitValues {
  public:
   JitValues(void** values, unsigned int count) : values_(values), kept_(values != nullptr ? std::min(count, kMax) : 0) {

@@ -1,8 +1,9 @@
-// The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen
-// by the work hooks, at their first use.)
+// The hooks that inform StreamOrder: streams that end, captures that begin and end. (The work hooks see new streams at
+// their first use.)
 #include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
+#include "preload/serve/driver_blocks.h"
 #include "preload/streams/graph_memory.h"
 #include "preload/streams/stream_order.h"
 
@@ -18,22 +19,27 @@ CUcontext Current() {
   return driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr;
 }
 
-// A stream that has a handle is known by it, a thread's default stream by the context too.
+// A stream with a handle is identified by the handle, a thread's default stream also by the context.
 void EndGraphMemory(CUstream stream, CUgraph graph) {
   hotpack::GraphBlocks().End(stream == CU_STREAM_PER_THREAD ? Current() : nullptr, hotpack::StreamKey(stream), graph);
 }
 
-// begin() -> CUresult asks the driver.
+// begin() -> CUresult calls the driver.
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
   HookScope scope;
-  if (!scope.Active()) return begin();
+  if (HookScope::Nested()) return begin();
+  const auto begin_between_releases = [&begin] {
+    const auto hold = hotpack::BlocksOfDriver().HoldReleases();
+    return begin();
+  };
+  if (!scope.Active()) return begin_between_releases();  // hotpack is off, but blocks of hotpack_malloc are released
   try {
     Order().BeginCapture(stream);
   } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;  // of the host: nothing has begun
+    return CUDA_ERROR_OUT_OF_MEMORY;  // host memory: no capture has begun
   }
-  const CUresult result = begin();
+  const CUresult result = begin_between_releases();
   if (result != CUDA_SUCCESS) {
     Order().CancelCapture();
     return result;
@@ -43,13 +49,14 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
     hotpack::GraphBlocks().Begin(context, hotpack::StreamKey(stream));
     Order().CaptureBegan(context, stream);
   } catch (...) {
-    // Not recorded: the capture counts as active for ever, which is slow (releases stay aside) but right.
+    // Not recorded: the capture counts as active for ever. That is slow, since releases stay in quarantine, but
+    // correct.
   }
   return result;
 }
 
-// end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is
-// asked.
+// end() -> CUresult calls the driver. An error can also end a capture (invalidated, unjoined), so the stream is
+// queried.
 template <typename End>
 CUresult EndCapture(CUstream stream, CUgraph* graph, End end) {
   HookScope scope;
@@ -126,7 +133,7 @@ CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return EndCapture(PerThread(stream), graph, [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
 }
 
-// Deprecated, and the one launch that names streams in an array.
+// Deprecated, and the only launch that names streams in an array.
 CUresult Hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count,
                                                    unsigned int flags) {
   HookScope scope;

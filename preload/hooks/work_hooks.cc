@@ -1,6 +1,6 @@
-// The watched functions: each looks whether its stream has been used before and jumps to the next definition with every
-// register and the stack as they came, so no signature is needed and the cost is a look into a table. Only a stream's
-// first use, before its work is submitted, is a call (StreamOrder::FirstUse).
+// The watched functions. Each checks in a table whether its stream has been used before. Then it jumps to the next
+// definition, with every register and the stack unchanged, so no signature is needed. Only a stream's first use makes a
+// call (StreamOrder::FirstUse), before its work is submitted.
 //
 // x86-64 System V calling convention only; another machine needs its own HOTPACK_* fragments.
 #include <cuda.h>
@@ -16,8 +16,8 @@
 #endif
 
 extern "C" {
-// Nonzero once any per-thread default stream has been used. Written by the code below without a lock: it goes from 0 to
-// 1 once. See StreamOrder for what it means.
+// Nonzero once any per-thread default stream has been used. The code below writes it without a lock: it changes once,
+// from 0 to 1. StreamOrder explains its meaning.
 __attribute__((visibility("hidden"))) int hotpack_per_thread_stream_used = 0;
 // Nonzero once work that may wait for the host has been submitted.
 __attribute__((visibility("hidden"))) int hotpack_host_waits = 0;
@@ -47,8 +47,8 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
 #define HOTPACK_LOAD_ARG9 "movq 24(%rsp), %rax\n"
 #define HOTPACK_LOAD_CONFIG "xorl %eax, %eax\n testq %rdi, %rdi\n je 1f\n movq 32(%rdi), %rax\n"
 
-// To 1: go on. To 2: it is the thread's own default stream. To 3: the first use of the stream in %rax. Handles 0 and 1
-// are the legacy default stream, 2 (CU_STREAM_PER_THREAD) the thread's own; others are looked up by hash.
+// Jumps to 1 to go on, to 2 for the thread's own default stream, to 3 for the first use of the stream in %rax. Handles
+// 0 and 1 are the legacy default stream, 2 (CU_STREAM_PER_THREAD) the thread's own. Others are searched by hash.
 #define HOTPACK_LOOK_UP                       \
   "imull $-1640531535, %eax, %r11d\n"         \
   "shrl $20, %r11d\n"                         \
@@ -80,9 +80,9 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
 #define HOTPACK_AT_PER_THREAD ""
 #define HOTPACK_AT_NONE "jmp 1f\n"
 
-// The pointer starts at a piece of code that binds all hooks and then jumps through it again. With the launch collector
-// (launch_notes.h) it leads to hotpack_noted_*, which hands the arguments to hotpack_note_work and goes on; the
-// function that comes next and the row of launch_hooks.cc are then in the cell.
+// The pointer first leads to code that binds all hooks and then jumps through it again. With the launch collector
+// (launch_notes.h) it leads to hotpack_noted_*, which passes the arguments to hotpack_note_work and goes on. The cell
+// then holds the next function and the row of launch_hooks.cc.
 #define HOTPACK_WORK_CODE(symbol, base, version, stream, where)  \
   asm(".data\n"                                                  \
       ".balign 8\n"                                              \
@@ -148,8 +148,8 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
       " jmp hotpack_note_and_jump\n"                             \
       ".size hotpack_noted_" #symbol ", . - hotpack_noted_" #symbol "\n");
 
-// Entry: %rax the address of the pointer, %r11 its unbound value, the caller's arguments untouched, %rsp at the return
-// address. Answers CUDA_ERROR_NOT_INITIALIZED (3) if there is still nothing to jump to.
+// Entry: %rax the address of the pointer, %r11 its unbound value, the caller's arguments unchanged, %rsp at the return
+// address. Returns CUDA_ERROR_NOT_INITIALIZED (3) if there is still no target.
 asm(".text\n"
     "hotpack_bind_and_jump:\n"
     " pushq %rdi\n pushq %rsi\n pushq %rdx\n pushq %rcx\n pushq %r8\n pushq %r9\n pushq %rax\n pushq %r11\n"
@@ -166,8 +166,8 @@ asm(".text\n"
 #define HOTPACK_SAVE " pushq %rdi\n pushq %rsi\n pushq %rdx\n pushq %rcx\n pushq %r8\n pushq %r9\n pushq %r11\n"
 #define HOTPACK_RESTORE " popq %r11\n popq %r9\n popq %r8\n popq %rcx\n popq %rdx\n popq %rsi\n popq %rdi\n"
 
-// Entry: %rax the stream; %r11 the address of the pointer to jump through, or where to go on. None of the watched
-// functions takes floating-point arguments.
+// Entry: %rax the stream; %r11 the address of the pointer to jump through, or the address to go on at. None of the
+// watched functions takes floating-point arguments.
 asm(".text\n"
     "hotpack_first_use_and_jump:\n" HOTPACK_SAVE
     " movq %rax, %rdi\n"
@@ -175,8 +175,8 @@ asm(".text\n"
     " jmp *(%r11)\n"
     "hotpack_host_wait_and_jump:\n" HOTPACK_SAVE " call hotpack_first_host_wait\n" HOTPACK_RESTORE " jmp *%r11\n");
 
-// Entry: %r11 the address of the cell. What is pushed is the array of the arguments in registers, the first one lowest;
-// the seventh argument lies behind it and the return address.
+// Entry: %r11 the address of the cell. Pushes the array of the arguments in registers, the first one lowest. The
+// seventh argument is behind it and the return address.
 asm(".text\n"
     "hotpack_note_and_jump:\n"
     " pushq %r9\n pushq %r8\n pushq %rcx\n pushq %rdx\n pushq %rsi\n pushq %rdi\n pushq %r11\n"

@@ -1,12 +1,12 @@
-// Driver functions that submit work to a stream. Their hooks (work_hooks.cc) note the first use of each stream, before
-// the work is submitted, and go on.
+// Driver functions that submit work to a stream. Their hooks (work_hooks.cc) note the first use of each stream before
+// the work is submitted, and pass through.
 //
 // X(exported symbol, base name, version, default stream: 1 legacy, 2 per thread, where the stream is)
 //   ARG<n>           the n-th parameter, from 1; 0 is the legacy default stream
 //   CONFIG           the first parameter points to a CUlaunchConfig
 //   HOST_ARG1        the first parameter; the work may wait for the host
 //   OWN_...          the same, but 0 is the calling thread's default stream
-//   NONE             none: the legacy default stream, whose use says nothing. Listed for the launch collector
+//   NONE             none: the legacy default stream, whose use needs no note. Listed for the launch collector
 //   PER_THREAD       always the calling thread's default stream
 // Signatures: cuda.h, both the public part and the one behind CUDA_FORCE_API_VERSION for the older generations.
 #pragma once

@@ -1,10 +1,9 @@
-// libhotpack_nvtx.so: what NVTX loads by NVTX_INJECTION64_PATH. Each range and mark is told to the host
-// (collector_host.h), then handed on to the injection library that was there before (HOTPACK_NVTX_NEXT), if there is
-// one.
+// libhotpack_nvtx.so, which NVTX loads by NVTX_INJECTION64_PATH. Each range and mark goes to the host
+// (collector_host.h) and then passes through to the earlier injection library (HOTPACK_NVTX_NEXT), if there is one.
 //
-// An NVTX instance is in every object that was compiled with its header, and each calls InitializeInjectionNvtx2 once
-// (nvtxInit.h). The functions it jumps through lie in tables that the injection fills in; handles of domains and
-// strings are the injection's to choose, so with a next one they are that one's.
+// Every object compiled with NVTX's header has an NVTX instance, and each calls InitializeInjectionNvtx2 once
+// (nvtxInit.h). It jumps through tables that the injection fills. The injection chooses handles of domains and strings.
+// If there is a next injection, they are that one's.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -34,7 +33,7 @@ int Tell(hotpack_note_range kind, uint64_t id, const std::string& name) {
 
 uint64_t Stack(nvtxDomainHandle_t domain) { return reinterpret_cast<uintptr_t>(domain); }
 
-// X(name, module, id): what is answered here.
+// X(name, module, id): the functions answered here.
 #define HOTPACK_NVTX(X)                                                                 \
   X(MarkEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx)                                 \
   X(MarkA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA)                                   \
@@ -58,12 +57,12 @@ uint64_t Stack(nvtxDomainHandle_t domain) { return reinterpret_cast<uintptr_t>(d
   X(DomainCreateW, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW)                 \
   X(DomainDestroy, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy)
 
-// The next injection's functions; null: it has none.
+// The next injection's functions; null: it lacks this one.
 #define HOTPACK_NVTX_NEXT(name, module, id) std::atomic<nvtx##name##_impl_fntype> next_##name{nullptr};
 HOTPACK_NVTX(HOTPACK_NVTX_NEXT)
 #undef HOTPACK_NVTX_NEXT
 
-// tell() is caught: no exception leaves for the program. No host memory: the range is not noted.
+// Catches all exceptions of tell(), so that none reaches the program. Out of host memory: the range is not noted.
 template <typename Tells>
 int Caught(Tells tell) noexcept try {
   return tell();
@@ -160,7 +159,7 @@ int NVTX_API OnRangePop() {
 
 // --- domains and strings ---------------------------------------------------------------------------------------------
 
-// A handle that nobody else has, where the next injection gives none.
+// Returns a unique handle, for when the next injection gives none.
 template <typename Handle>
 Handle Own(Handle handle) {
   return handle != nullptr ? handle : reinterpret_cast<Handle>(new (std::nothrow) char);
@@ -205,7 +204,7 @@ void NVTX_API OnDomainDestroy(nvtxDomainHandle_t domain) {
 const hotpack_collector_host* FindHost() {
   using Get = const hotpack_collector_host* (*)(uint32_t);
   auto get = reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "hotpack_get_collector_host"));
-  if (get == nullptr) {  // libhotpack.so may have been loaded without being seen by everybody
+  if (get == nullptr) {  // libhotpack.so may have been loaded outside the global scope
     if (void* library = dlopen("libhotpack.so.0", RTLD_LAZY | RTLD_NOLOAD)) {
       get = reinterpret_cast<Get>(dlsym(library, "hotpack_get_collector_host"));
     }
@@ -245,7 +244,7 @@ bool FindTables(NvtxGetExportTableFunc_t get, Tables* tables) {
          callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &tables->core2, &tables->core2_size) != 0;
 }
 
-// Puts `ours` in a slot and keeps what the next injection had put there. `before`: what NVTX itself had there.
+// Puts `ours` in a slot and keeps the next injection's function. `before`: NVTX's own function.
 template <typename Function>
 void Replace(const Tables& tables, int module, unsigned id, NvtxFunctionPointer before, Function ours,
              std::atomic<Function>* next) {

@@ -9,19 +9,19 @@
 
 namespace hotpack::nvtx {
 
-// UTF-8 of a wide string; empty of null. What is no character is written as '?'.
+// Returns a wide string as UTF-8, empty for null. Invalid characters become '?'.
 std::string Narrow(const wchar_t* text);
 inline std::string Text(const char* text) { return text != nullptr ? text : ""; }
 inline std::string Text(const wchar_t* text) { return Narrow(text); }
 
-// Handles → texts. Thread-safe. Throws bad_alloc.
+// Texts by handle. Thread-safe. Throws bad_alloc.
 class Names {
  public:
   void Set(const void* handle, std::string text);
   void Forget(const void* handle);
-  std::string Get(const void* handle);  // empty if it is not known
+  std::string Get(const void* handle);  // empty if unknown
 
-  // Around a fork, so that no other thread is at it then: its lock would stay taken in the child.
+  // Called around a fork, so that no other thread holds the lock then: it would stay taken in the child.
   void Lock() { mutex_.lock(); }
   void Unlock() { mutex_.unlock(); }
 
@@ -33,7 +33,7 @@ class Names {
 Names& Domains();
 Names& Strings();
 
-// What a range or mark is called: the message; in a domain that has a name, "domain:message".
+// Returns the name of a range or mark: the message, or "domain:message" in a named domain.
 std::string Label(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes);
 
 }  // namespace hotpack::nvtx

@@ -1,5 +1,5 @@
-// operator new and delete of the preloaded libraries: malloc and free with a count by thread. Local to the library (the
-// version scripts do not list them), so the program's own are untouched.
+// operator new and delete of the preloaded libraries: malloc and free with a count per thread. Local to the library
+// (the version scripts do not list them), so the program's own stay unchanged.
 #include <cstdlib>
 #include <new>
 

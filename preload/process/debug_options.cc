@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMaxGap = uint64_t{1} << 30;
 
-// A positive decimal number that ends where `end` is; 0: it is none.
+// Returns the positive decimal number that fills [begin, end); 0 if it is none.
 uint64_t Number(const char* begin, const char* end) {
   if (begin == end || *begin < '0' || *begin > '9') return 0;
   char* stop = nullptr;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kSanitizer[] = "compute-sanitizer";
 
-// compute-sanitizer, and tools made with its interface, inject one of these. It may be cuInit that loads them.
+// compute-sanitizer, and tools made with its interface, inject one of these. cuInit may load them.
 bool HasSanitizerLibrary(const char* path) {
   return strstr(path, "libsanitizer-collection") != nullptr || strstr(path, "libsanitizer-public") != nullptr;
 }
@@ -26,7 +26,7 @@ bool Set(const char* variable) {
 }  // namespace
 
 const char* DetectInProcess() {
-  // What compute-sanitizer gives its target; CUDA_MEMCHECK was its predecessor's.
+  // Variables that compute-sanitizer sets for its target; CUDA_MEMCHECK is its predecessor's.
   if (Set("NV_SANITIZER_INJECTION_PORT_BASE") || Set("NV_SANITIZER_INJECTION_PORT_RANGE_BEGIN")) return kSanitizer;
   if (Set("CUDA_MEMCHECK")) return "cuda-memcheck";
   const char* injected = getenv("CUDA_INJECTION64_PATH");

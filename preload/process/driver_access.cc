@@ -17,8 +17,8 @@ constinit std::atomic<const CudaDriver*> driver_table{nullptr};
 void* DriverLibrary() {
   void* library = driver_library.load(std::memory_order_acquire);
   if (library != nullptr) return library;
-  // By soname: this also finds a driver that was loaded by another path. The handle is kept for ever, so the driver is
-  // never unloaded under a pointer that we hold.
+  // By soname, which also finds a driver that was loaded by another path. The handle is never closed, so the driver is
+  // not unloaded while hotpack holds its pointers.
   library = RealDlopen()("libcuda.so.1", kHooksPresent ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY);
   if (library != nullptr) driver_library.store(library, std::memory_order_release);
   return library;
@@ -37,7 +37,7 @@ const CudaDriver* LoadDriver() {
   if (fresh->CtxGetCurrent == nullptr || fresh->CtxSynchronize == nullptr || fresh->CtxGetDevice == nullptr ||
       fresh->CtxPushCurrent == nullptr || fresh->CtxPopCurrent == nullptr || fresh->DeviceGetAttribute == nullptr ||
       fresh->DeviceTotalMem == nullptr || fresh->StreamSynchronize == nullptr) {
-    delete fresh;  // not a driver that we know how to use
+    delete fresh;  // an unsupported driver
     return nullptr;
   }
   const CudaDriver* expected = nullptr;

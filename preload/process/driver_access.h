@@ -1,4 +1,4 @@
-// The way to the real driver library.
+// Access to the real driver library.
 #pragma once
 
 #include <atomic>
@@ -7,19 +7,20 @@
 
 namespace hotpack {
 
-// True in libhotpack_preload.so, where the hooks see every stream and capture; false in libhotpack.so, where only the
-// calls of hotpack.h arrive and the driver is loaded by ourselves. Defined by preload/hooks/hook_table.cc and
+// True in libhotpack_preload.so, where the hooks see every stream and capture. False in libhotpack.so: only the calls
+// of hotpack.h arrive there, and hotpack loads the driver itself. Defined by preload/hooks/hook_table.cc and
 // preload/capi/standalone.cc.
 extern const bool kHooksPresent;
 
-// dlopen handle of libcuda.so.1: the one that is loaded; without hooks it is loaded if need be. Null: there is none
+// Returns the dlopen handle of libcuda.so.1 if it is loaded; without hooks, loads it if necessary. Null: not available
 // (yet).
 void* DriverLibrary();
 
-// Exported symbol of the driver library itself, past every preload. Null: no driver library, or no such symbol.
+// Returns an exported symbol of the driver library itself, past every preload. Null: no driver library, or no such
+// symbol.
 void* DriverSymbol(const char* name);
 
-// The real functions that hotpack itself calls. Null: no driver library. Makes no driver call.
+// Returns the real functions that hotpack itself calls. Null: no driver library. Makes no driver call.
 extern constinit std::atomic<const CudaDriver*> driver_table;  // null: not looked up yet
 const CudaDriver* LoadDriver();
 inline const CudaDriver* Driver() {
@@ -27,7 +28,7 @@ inline const CudaDriver* Driver() {
   return table != nullptr ? table : LoadDriver();
 }
 
-// The calling thread's current context, null if none.
+// Returns the calling thread's current context, null if there is none.
 inline CUcontext CurrentContext(const CudaDriver& driver) {
   CUcontext context = nullptr;
   return driver.CtxGetCurrent(&context) == CUDA_SUCCESS ? context : nullptr;

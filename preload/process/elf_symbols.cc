@@ -9,7 +9,7 @@
 namespace hotpack {
 namespace {
 
-// Own string functions: this code runs before a sanitizer's runtime, which replaces the C library's, is ready.
+// String functions of its own: this code runs before a sanitizer's runtime, which replaces the C library's, is ready.
 bool StartsWith(const char* text, const char* prefix) {
   for (; *prefix != '\0'; ++text, ++prefix) {
     if (*text != *prefix) return false;

@@ -1,4 +1,4 @@
-// One line on stderr from inside a hook: no stdio, no heap, safe in any state of the process.
+// Writes one line to stderr from inside a hook: no stdio, no heap, safe in any state of the process.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Something that the process has one of, made at its first use, and never destroyed: calls come until the very end.
+// An object that the process has once. Made at its first use and never destroyed, since calls come until the very end.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,14 @@
 
 namespace hotpack {
 
-// Nobody waits for anybody, other than at a static variable of a function: a thread that is at it at the moment of a
-// fork does not exist in the child, where its lock would stay taken.
+// Lock-free, unlike a function's static variable: a thread that holds that variable's lock at a fork does not exist in
+// the child, where the lock would stay taken.
 template <typename T>
 class NoDestructor {
  public:
   constexpr NoDestructor() = default;
 
-  // Thread-safe. Throws bad_alloc.
+  // Returns the object; makes it at the first call. Thread-safe. Throws bad_alloc.
   T& Get() {
     T* made = made_.load(std::memory_order_acquire);
     if (made != nullptr) [[likely]]
@@ -23,10 +23,10 @@ class NoDestructor {
     delete fresh;
     return *made;
   }
-  // Null: not made yet.
+  // Returns null if it is not made yet.
   T* Made() const { return made_.load(std::memory_order_acquire); }
 
-  // In the child of a fork: as it was made first; a lock in it may be held by a thread that does not exist.
+  // In a forked child: constructs the object again, since a lost thread may hold a lock in it.
   void RenewAfterFork() {
     if (T* made = Made()) new (made) T;
   }

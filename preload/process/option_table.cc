@@ -7,7 +7,7 @@
 namespace hotpack {
 namespace {
 
-// A positive decimal number of mebibytes, in bytes; 0: it is none.
+// Returns a positive decimal number of mebibytes, in bytes; 0 if `text` is none.
 uint64_t Mebibytes(const char* text) {
   if (text[0] < '0' || text[0] > '9') return 0;
   char* end = nullptr;
@@ -16,7 +16,7 @@ uint64_t Mebibytes(const char* text) {
 }
 
 bool Matches(const char* pattern, const char* pattern_end, const char* name) {
-  // On a mismatch the last star takes one character more.
+  // On a mismatch the last star takes one more character.
   const char *star = nullptr, *star_name = nullptr;
   while (*name != '\0') {
     if (pattern != pattern_end && *pattern == '*') {
@@ -36,12 +36,12 @@ bool Matches(const char* pattern, const char* pattern_end, const char* name) {
   return pattern == pattern_end;
 }
 
-// Empty patterns match nothing: a list of them is a slip.
+// Empty patterns match nothing, so a list of only those is a mistake.
 bool IsPatternList(const char* value) { return value[strspn(value, ",")] != '\0'; }
 
-constexpr size_t kLongest = 64;  // of names that are compared
+constexpr size_t kLongest = 64;  // of the names to compare
 
-// Levenshtein's. Both at most kLongest characters.
+// Levenshtein distance. Both have at most kLongest characters.
 size_t EditDistance(const char* a, size_t a_length, const char* b, size_t b_length) {
   size_t row[kLongest + 1];
   for (size_t j = 0; j <= b_length; ++j) row[j] = j;
@@ -135,7 +135,7 @@ bool ParseLaunches(const char* value, Options* options) {
   return true;
 }
 
-// For libhotpack_nvtx.so, which reads it itself.
+// For libhotpack_nvtx.so, which reads it.
 bool ParseNvtxNext(const char*, Options*) { return true; }
 
 bool ParseOnly(const char* value, Options* options) {
@@ -174,7 +174,7 @@ bool IsKnownVariable(const char* name, size_t length) {
   for (const OptionRow& row : kOptionRows) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
-  // The build's and the tests' (docs/environment.md).
+  // Variables of the build and the tests (docs/environment.md).
   for (const char* other : {"HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
                             "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;

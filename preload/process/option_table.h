@@ -1,8 +1,8 @@
-// The options, all of them in this one table. The flag of `hotpack run` is the variable's name in lower case without
-// HOTPACK_; docs/environment.md holds the same rows, and a test compares the two.
+// The one table of options. The flag of `hotpack run` is the variable's name in lower case without HOTPACK_.
+// docs/environment.md holds the same rows, and a test compares the two.
 //
-// A new option: a row here, a member of Options, a Parse function in option_table.cc (without one nothing links), the
-// row in docs/environment.md.
+// A new option needs a row here, a member of Options, a Parse function in option_table.cc (nothing links without), and
+// a row in docs/environment.md.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace hotpack {
 
 // X(name of the parse function, variable, flag of `hotpack run` ("": none), values, default, meaning)
-// `values` is what a malformed value is said not to be: "HOTPACK_ARENA=x is not <values>; <default> is used".
+// `values` appears in the warning about a malformed value: "HOTPACK_ARENA=x is not <values>; <default> is used".
 #define HOTPACK_OPTIONS(X)                                                                                             \
   X(Enabled, "HOTPACK", "", "0, 1 or record", "1",                                                                     \
     "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
@@ -57,8 +57,8 @@ struct OptionRow {
   const char* values;
   const char* fallback;
   const char* meaning;
-  // Sets what `value` says and returns true; false, and nothing set, if it is none of the values. `value` must live as
-  // long as *options.
+  // Sets the option to `value` and returns true. Returns false, and sets nothing, if the value is malformed. `value`
+  // must live as long as *options.
   bool (*parse)(const char* value, Options* options);
 };
 
@@ -71,18 +71,18 @@ HOTPACK_OPTIONS(HOTPACK_DECLARE_PARSE)
 inline constexpr OptionRow kOptionRows[] = {HOTPACK_OPTIONS(HOTPACK_OPTION_ROW)};
 #undef HOTPACK_OPTION_ROW
 
-// Whether `name` (`length` characters) is a variable that something of hotpack's reads: a row, or one of the build and
-// the tests.
+// Returns whether a part of hotpack reads variable `name` (`length` characters): a row, or one of the build and the
+// tests.
 bool IsKnownVariable(const char* name, size_t length);
 
-// The row's variable that is nearest to `name` by edit distance; null if none is near enough to be meant.
+// Returns the row's variable nearest to `name` by edit distance; null if none is near enough to be meant.
 const char* NearestVariable(const char* name, size_t length);
 
-// Whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one). Null
-// `patterns`: false. No heap.
+// Returns whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one).
+// Null `patterns`: false. No heap.
 bool MatchesName(const char* patterns, const char* path);
 
-// The same of all of `text`.
+// As MatchesName, for all of `text`.
 bool MatchesPattern(const char* patterns, const char* text);
 
 }  // namespace hotpack

@@ -19,14 +19,14 @@ namespace {
 
 constexpr size_t kRows = sizeof(kOptionRows) / sizeof(kOptionRows[0]);
 
-// The environment is the program's to change: what is kept is copied.
+// Copies, since the program may change its environment.
 constinit char texts[16384] = {};
 constinit size_t texts_used = 0;
 
 enum class Fault : uint8_t { kNone, kMalformed, kTooLong };
 struct Row {
   Fault fault;
-  const char* value;  // that was malformed; null: too long to be kept
+  const char* value;  // the malformed value; null: too long to be kept
 };
 constinit Row rows[kRows] = {};
 constinit Options options;
@@ -43,8 +43,7 @@ const char* Keep(const char* value) {
   return kept;
 }
 
-// HOTPACK_ONLY and HOTPACK_EXCEPT: by the file that is being executed, not by argv[0], which is the program's to
-// choose.
+// HOTPACK_ONLY and HOTPACK_EXCEPT: by the executed file, not by argv[0], which the program may choose.
 bool IsChosen(const Options& read) {
   if (read.only == nullptr && read.except == nullptr) return true;
   char path[4096];
@@ -84,7 +83,7 @@ void WarnOfUnknown() {
     if (end == nullptr || strncmp(*entry, kPrefix, kPrefixLength) != 0) continue;
     const auto length = static_cast<size_t>(end - *entry);
     if (IsKnownVariable(*entry, length)) continue;
-    // HOTPACKER is somebody else's; HOTPACK_X is meant for us.
+    // HOTPACKER belongs to other software; HOTPACK_X is meant for hotpack.
     if (length <= kPrefixLength || (*entry)[kPrefixLength] != '_') continue;
     const char* nearest = NearestVariable(*entry, length);
     const int shown = length < 100 ? static_cast<int>(length) : 100;
@@ -98,8 +97,8 @@ void WarnOfUnknown() {
 
 }  // namespace
 
-// pthread_once and not a static local: if a fork finds another thread in here, the child begins again and does not wait
-// for a thread that it has not got (glibc keeps the fork's generation in it).
+// pthread_once, no static local: if another thread is in here at a fork, the child begins again. It does not wait for
+// that thread, which it lacks (glibc keeps the fork's generation in the pthread_once_t).
 const Options& GetOptions() {
   if (!ready.load(std::memory_order_acquire)) [[unlikely]] {
     pthread_once(&once, Read);

@@ -1,5 +1,5 @@
-// operator new and delete of a library, in every form: on Allocate(size) and AllocateAligned(size, alignment), which
-// the one file that includes this defines before (memory of malloc, or null).
+// operator new and delete of a library, in every form, through Allocate(size) and AllocateAligned(size, alignment). The
+// one file that includes this defines both before (memory of malloc, or null).
 #pragma once
 
 #include <cstdlib>

@@ -47,9 +47,9 @@ namespace {
         GraphBlocks().Allocated(arena, *address);
       return true;
     }
-    arena->engine->Release(*address, StreamTag(stream), &after);  // this memory cannot be had now
+    arena->engine->Release(*address, StreamTag(stream), &after);  // this memory is not available now
   }
-  // Out of memory too: the driver may still have an answer, and if not, its error is the right one.
+  // Out of memory too: the driver may still serve it. If not, its error is the right one.
   arena->engine->NotePassedThrough();
   return false;
 }
@@ -62,7 +62,7 @@ CUcontext ContextOf(const CudaDriver& driver, CUstream stream) {
   return named ? nullptr : CurrentContext(driver);
 }
 
-// Whatever state the driver is in (CUDA_ERROR_DEINITIALIZED at exit), a live block of ours goes back.
+// Whatever the driver's state (CUDA_ERROR_DEINITIALIZED at exit), a live block of an arena goes back.
 bool Answer(EngineStatus status, CUresult* result) {
   *result = status == EngineStatus::kInvalidValue ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   return status != EngineStatus::kNotOurs;
@@ -102,7 +102,7 @@ bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address, bool
   if (driver == nullptr) return false;
   const CUcontext context = ContextOf(*driver, stream);
   if (context == nullptr) return false;
-  // Where captures are only announced, private pools serve the capture's requests, and others may be served as ever.
+  // If captures are only announced, private pools serve the capture's requests. Other requests are served as usual.
   if (!Order().ByContexts() && Order().IsCapturing(stream)) {
     NotePassedThrough();
     return false;
@@ -154,7 +154,7 @@ void ContextEnd::Retire(bool alive) {
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Finish();                  // its last figures, its trace, its plan
   ForgetRangesOf(arena->engine);
-  arena->engine->Retire();  // a request that is under way in another thread gets no page from here on
+  arena->engine->Retire();  // a request in progress in another thread gets no page from here on
   ClosePlanStore(context_);
   arena->memory->ReleaseAll(alive);
 }

@@ -1,5 +1,5 @@
-// What the hooks and hotpack_malloc do once they know what is asked for: find the arena, apply the policies, ask the
-// engine. None throws, exits or prints.
+// What the hooks and hotpack_malloc do with a request: find the arena, apply the policies, call the engine. No function
+// throws, exits or prints.
 #pragma once
 
 #include "preload/streams/stream_order.h"
@@ -7,25 +7,27 @@
 
 namespace hotpack {
 
-// The arena of `context`, made if there is none yet. Null: no driver, no context, or no room.
+// Returns the arena of `context`; makes it if needed. Null: no driver, no context, or out of memory.
 ContextArena* ArenaFor(CUcontext context);
 
-// cuMemAlloc and its like: for the current context, usable on any stream. False: left to the driver (and counted).
+// cuMemAlloc and similar calls: allocates in the current context, for any stream. Returns false if the request is left
+// to the driver (and counted).
 bool Allocate(uint64_t bytes, DeviceAddress* address);
 
-// cuMemAllocAsync and its like: for the context of `stream`. False on a capturing stream (the driver makes a graph
-// node), or left to the driver for another reason.
-// `for_graphs`: false if a graph that is being captured, on another stream, never uses the block.
+// cuMemAllocAsync and similar calls: allocates in the context of `stream`. Returns false on a capturing stream, where
+// the driver makes a graph node, or if the request is left to the driver for another reason. `for_graphs`: false if no
+// graph that is being captured on another stream uses the block.
 bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address, bool for_graphs = true);
 
 // Counts an allocation request that is left to the driver.
 void NotePassedThrough();
 
-// A release of `address` that may be ours. `stream`, `kind`: as in StreamOrder::Release. False: not ours, the driver's
-// business; also a cuMemFreeAsync on a capturing stream (it must name a graph allocation, which ours are not).
+// Releases `address` if it belongs to an arena. `stream`, `kind`: as in StreamOrder::Release. Returns false if the
+// driver has to do it. That includes a cuMemFreeAsync on a capturing stream: it must name a graph allocation, which
+// hotpack's blocks are not.
 bool Release(DeviceAddress address, CUstream stream, CUresult* result, ReleaseKind kind = ReleaseKind::kOrdered);
 
-// The end of a context, around the driver's call that brings it: while it lives no arena is made for the context.
+// Encloses the driver call that ends a context. While it lives, no arena is made for the context.
 class ContextEnd {
  public:
   explicit ContextEnd(CUcontext context) : context_(context) { Arenas().BeginEnd(context_); }
@@ -33,16 +35,16 @@ class ContextEnd {
   ContextEnd(const ContextEnd&) = delete;
   ContextEnd& operator=(const ContextEnd&) = delete;
 
-  // Before the driver is asked: waits for the context's work, and nobody waits for the context from here on.
+  // Call before the driver call. Waits for the context's work. From then on no thread waits for the context.
   void Prepare();
-  // The driver refused: the context lives on with all its blocks.
+  // Call if the driver refused: the context stays, with all its blocks.
   void Cancel();
-  // The context's blocks become unknown and its device memory goes back to the driver. `alive`: it still can be used.
+  // Forgets the context's blocks and gives its device memory back to the driver. `alive`: the context is still usable.
   void Retire(bool alive);
 
  private:
   const CUcontext context_;
-  bool told_ = false;  // collectors know that a recording may close
+  bool told_ = false;  // collectors were told that a recording may close
 };
 
 }  // namespace hotpack

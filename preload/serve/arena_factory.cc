@@ -32,13 +32,13 @@
 namespace hotpack {
 namespace {
 
-// What the process has of files. Guarded by `mutex`; nothing of the driver is called while it is held.
+// The files of the process. Guarded by `mutex`, which is never held across a driver call.
 struct Files {
   std::mutex mutex;
   bool stats_tried = false;
   std::atomic<StatsFileHeader*> stats{nullptr};
   bool first_trace = true;       // the next trace is this process's first
-  bool owns_plain_name = false;  // this process is the one that writes HOTPACK_TRACE itself, not HOTPACK_TRACE.<pid>
+  bool owns_plain_name = false;  // this process writes HOTPACK_TRACE itself, not HOTPACK_TRACE.<pid>
   int traces = 0;
 };
 constinit Files files;
@@ -56,7 +56,7 @@ StatsSlot* NewStatsSlot() {
   return TakeStatsSlot(files.stats.load());
 }
 
-// The first process that gets here takes the name itself; whoever finds the file there adds its process id.
+// The first process takes the plain name. Later ones find the file and append their process id.
 static bool ClaimPlainName(const char* path) {
   const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return false;
@@ -78,13 +78,13 @@ TraceWriter* NewTrace() {
   TraceStatus status = TraceStatus::kOk;
   std::unique_ptr<TraceWriter> writer = TraceWriter::Create(path, options.trace_limit, &status);
   if (writer == nullptr) Log("no trace: cannot write %s", path);
-  return writer.release();  // kept for ever: events arrive until the end of the process, and every one is in the file
+  return writer.release();  // never freed: events arrive until the end of the process, and every one goes into the file
 }
 
 namespace {
 
-// In the child of a fork. The parent's context does not work here (CUDA driver API, fork), its figures and trace are
-// mapped but not ours, and a mutex may be held by a thread that does not exist.
+// In a forked child. The parent's context does not work here (CUDA driver API, fork). Its figures and trace are mapped,
+// but they are the parent's. A lost thread may hold a mutex.
 void AfterForkInChild() {
   Arenas().AbandonAfterFork();
   Order().ResetAfterFork();
@@ -113,13 +113,13 @@ int DeviceOf(const CudaDriver& driver) {
 
 void Say(const char* line) { Log("%s", line); }
 
-// Throws bad_alloc; nothing is left behind then but an empty slot in the statistics.
+// Throws bad_alloc; then only an empty statistics slot is left behind.
 ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
   {
     CurrentScope scope(*driver, context);
     arena->memory->SetLimit(DeviceLimit(DeviceOf(*driver)));
-    arena->memory->Initialize();  // kNotSupported: the engine finds out and passes everything through
+    arena->memory->Initialize();  // kNotSupported: the engine notices and passes everything through
   }
   EngineOptions options;
   if (StatsSlot* slot = NewStatsSlot()) {
@@ -144,7 +144,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   return arena.release();
 }
 
-// A debugger or checker that came with the driver, after the options were read: then there are never any arenas.
+// Returns true if a debugger or checker came with the driver, after the options were read. Then no arena is ever made.
 bool LeftToTool() {
   static constinit std::atomic<int> answer{-1};
   int known = answer.load();
@@ -157,7 +157,7 @@ bool LeftToTool() {
   return known != 0;
 }
 
-// At load, so that a lock held by another thread at the moment of any fork is made anew in the child.
+// At load, so that the child of any fork constructs locks again that other threads hold.
 __attribute__((constructor)) void RegisterFork() { pthread_atfork(nullptr, nullptr, AfterForkInChild); }
 
 }  // namespace
@@ -167,13 +167,13 @@ ContextArena* MakeArena(CUcontext context) {
   if (driver == nullptr) return nullptr;
   WarnOfOptions();
   if (LeftToTool() || IsRecording()) return nullptr;
-  Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
+  Order().NoteContext(context);  // usually known already; not if a library without hooks made the context
   ContextArena* arena = Arenas().FindOrMake(context, [&] { return Make(driver, context); });
   if (arena != nullptr) StartCuptiCollector();
   return arena;
 }
 
-// At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
+// At a normal end the figures are complete. At any other end they are as of the engines' last flush. No driver call.
 __attribute__((destructor)) static void FlushAtExit() {
   EndCollectors();
   WarnOfUnmatchedRanges();

@@ -1,4 +1,4 @@
-// Makes arenas: engine, device memory, statistics slot and trace file of a context. And what a fork does to them.
+// Makes arenas: engine, device memory, statistics slot and trace file of a context. Resets them after a fork.
 #pragma once
 
 #include "profiler/trace_writer.h"
@@ -7,15 +7,17 @@
 
 namespace hotpack {
 
-// Makes the arena of `context` unless another thread just has. Null: out of host memory, or the table is full.
+// Makes the arena of `context`, or returns the one that another thread just made. Null: out of host memory, or the
+// table is full.
 ContextArena* MakeArena(CUcontext context);
 
-// A slot of the process's statistics file, null if there is none; and the next trace file that HOTPACK_TRACE names,
-// never freed, null if it names none or it cannot be written (which is said). Thread-safe.
+// NewStatsSlot returns a slot of the process's statistics file, null if there is none. NewTrace returns the next trace
+// file that HOTPACK_TRACE names, never freed. It returns null if none is named, or if writing fails (which is logged).
+// Thread-safe.
 StatsSlot* NewStatsSlot();
 TraceWriter* NewTrace();
 
-// Counts, in the process's statistics file, an allocation request that was left to the driver where there is no arena.
+// Counts an allocation request that was left to the driver without an arena, in the process's statistics file.
 void NoteLeftToDriver();
 
 }  // namespace hotpack

@@ -9,11 +9,11 @@ namespace hotpack {
 
 inline constexpr int kLimitedDevices = 64;
 
-// UINT64_MAX: no limit. Both are thread-safe; devices outside [0, kLimitedDevices) have none.
+// UINT64_MAX: no limit. Both are thread-safe. Devices outside [0, kLimitedDevices) have no limit.
 uint64_t DeviceLimit(int device);
-void SetDeviceLimit(int device, uint64_t bytes);  // of arenas that are there, and of later ones
+void SetDeviceLimit(int device, uint64_t bytes);  // applies to existing and later arenas
 
-// `bytes` more would be beyond the limit, whatever is given back first: not even the driver is asked.
+// Returns true if `bytes` more would exceed the limit even after a full trim. The driver is not asked then.
 bool BeyondLimit(const ContextArena* arena, uint64_t bytes);
 
 }  // namespace hotpack

@@ -52,13 +52,13 @@ CUresult DriverBlocks::Ask(const CudaDriver& driver, CUdeviceptr* address, CUstr
     if (TakeIdle(address, stream, block)) return CUDA_SUCCESS;
     const CUmemoryPool pool = PoolOf(driver, block->context, stream);
     if (pool != nullptr) return driver.MemAllocFromPoolAsync(address, block->bytes, pool, stream);
-    block->plain = true;  // no pools here
+    block->plain = true;  // the device has no pools
   }
   const RelaxedCaptureMode relaxed(driver);
   return driver.MemAlloc != nullptr ? driver.MemAlloc(address, block->bytes) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// The smallest block that the stream has idle, if it is larger by a quarter at most: the block is not divided.
+// Takes the stream's smallest idle block, at most a quarter larger than the request: blocks are not divided.
 bool DriverBlocks::TakeIdle(CUdeviceptr* address, CUstream stream, Block* block) {
   if (idle_bytes_.load() == 0) return false;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -73,7 +73,7 @@ bool DriverBlocks::TakeIdle(CUdeviceptr* address, CUstream stream, Block* block)
   return true;
 }
 
-// False: the stream has no pool.
+// Returns false if the stream has no pool.
 bool DriverBlocks::KeepIdle(CUdeviceptr address, CUstream stream, const Block& block) {
   std::lock_guard<std::mutex> lock(mutex_);
   Pool* pool = FindPool(block.context, stream);
@@ -83,7 +83,7 @@ bool DriverBlocks::KeepIdle(CUdeviceptr address, CUstream stream, const Block& b
   return true;
 }
 
-// The lock is held. Null: there is none.
+// The lock is held. Returns null if there is none.
 DriverBlocks::Pool* DriverBlocks::FindPool(CUcontext context, CUstream stream) {
   if (stream == CU_STREAM_LEGACY) stream = nullptr;
   for (Pool& pool : Get().pools) {
@@ -92,7 +92,7 @@ DriverBlocks::Pool* DriverBlocks::FindPool(CUcontext context, CUstream stream) {
   return nullptr;
 }
 
-// The stream's own pool; null: the device has no pools.
+// Returns the stream's own pool; null if the device has no pools.
 CUmemoryPool DriverBlocks::PoolOf(const CudaDriver& driver, CUcontext context, CUstream stream) {
   if (driver.MemPoolCreate == nullptr || driver.MemAllocFromPoolAsync == nullptr || driver.MemFreeAsync == nullptr ||
       driver.MemPoolSetAttribute == nullptr) {
@@ -111,7 +111,7 @@ CUmemoryPool DriverBlocks::PoolOf(const CudaDriver& driver, CUcontext context, C
   CUmemoryPool pool = nullptr;
   pools.reserve(pools.size() + 1);
   if (driver.MemPoolCreate(&pool, &properties) != CUDA_SUCCESS) return nullptr;
-  // The driver gives memory back when the stream is done with it, as it thinks: other streams may still be using it.
+  // The driver frees memory once it believes that the stream is done with it. Other streams may still use that memory.
   cuuint64_t keep = UINT64_MAX;
   driver.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
   pools.push_back({context, stream, pool, {}});
@@ -147,12 +147,11 @@ CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstr
   return CUDA_SUCCESS;
 }
 
-// False: a capture is in the way.
+// Returns false if a capture forbids it.
 bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind,
                             const Block& block, CUresult* result) {
-  // Another thread may be about to begin a capture on a stream that is asked here, and then given an event.
-  const StreamOrder::CaptureHold hold(&Order());
-  if (!hold) return false;
+  // Another thread may be about to begin a capture on a stream that is queried here and then gets an event.
+  const std::lock_guard<std::mutex> no_capture_begins(giving_back_);
   if (block.plain) {  // cuMemFree waits for all work that may use the memory
     if (Order().AnyCapture() || Capturing(driver, stream)) return false;
     const RelaxedCaptureMode relaxed(driver);
@@ -168,7 +167,7 @@ bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstr
 bool DriverBlocks::WaitForUsers(const CudaDriver& driver, const Block& block, CUstream stream) {
   for (const CUstream user : block.users) {
     if (user == stream && !IsDefault(user)) continue;
-    // A default stream may be any context's: the caller names a block, and its device is not the stream's.
+    // A default stream may be any context's: the caller names a block, and its device need not be the stream's.
     const std::vector<CUcontext> contexts = IsDefault(user) ? Contexts() : std::vector<CUcontext>{block.context};
     for (const CUcontext context : contexts) {
       if (IsDefault(user) && IsDefault(stream) && context == block.context) continue;
@@ -178,7 +177,7 @@ bool DriverBlocks::WaitForUsers(const CudaDriver& driver, const Block& block, CU
   return true;
 }
 
-// `stream` of the current context waits for what was submitted to `user`.
+// Makes `stream` of the current context wait for the work submitted to `user`.
 bool DriverBlocks::WaitFor(const CudaDriver& driver, CUcontext context, CUstream user, CUstream stream) {
   CUevent event = nullptr;
   {
@@ -193,7 +192,7 @@ bool DriverBlocks::WaitFor(const CudaDriver& driver, CUcontext context, CUstream
     }
   }
   const bool done = driver.StreamWaitEvent(stream, event, 0) == CUDA_SUCCESS;
-  driver.EventDestroy(event);  // what waits for it goes on waiting
+  driver.EventDestroy(event);  // pending waits stay valid
   return done;
 }
 
@@ -216,7 +215,7 @@ bool DriverBlocks::RecordUse(CUdeviceptr address, CUstream stream) {
   return true;
 }
 
-// What had to wait for the end of a capture.
+// Gives back the blocks that waited for the end of a capture.
 void DriverBlocks::GiveBackWaiting(const CudaDriver& driver) {
   if (waiting_count_.load() == 0) return;
   std::vector<Waiting> waiting;
@@ -237,7 +236,7 @@ void DriverBlocks::GiveBackWaiting(const CudaDriver& driver) {
   waiting_count_.store(Get().waiting.size());
 }
 
-// What is released from here on may be used by work that the host does not wait for, and stays idle.
+// Blocks released from here on stay idle: work that the host does not wait for may use them.
 bool DriverBlocks::Trim(const CudaDriver& driver) {
   if (!Any() || driver.MemPoolTrimTo == nullptr) return false;
   std::vector<Pool> pools;
@@ -286,6 +285,7 @@ void DriverBlocks::ForgetContext(CUcontext context) {
 
 void DriverBlocks::ResetAfterFork() {
   new (&trimming_) std::mutex;  // another thread of the parent may have held it
+  new (&giving_back_) std::mutex;
   new (&mutex_) std::mutex;
   state_ = nullptr;
   any_.store(false);

@@ -1,15 +1,16 @@
-// Blocks of hotpack_malloc that the driver serves: hotpack is off or records, the arena is full, the job never repeats,
-// or an order that a request needs is not possible now. Their callers rely on the same as those of an arena's blocks
-// (hotpack_free_pooled, hotpack_record_use), of which the driver's pools know nothing:
+// Blocks of hotpack_malloc that the driver serves. Reasons: hotpack is off or records, the arena is full, the job never
+// repeats, or the order that a request needs is not possible now. Callers rely on the rules of arena blocks
+// (hotpack_free_pooled, hotpack_record_use), which the driver's pools do not know. Hence:
 //
-//   - Each stream has a pool of the driver's own to itself. What is released on it is given to no other stream.
-//   - A pooled release is kept from the driver, since streams that nobody has named may still be using the block: a
-//     driver that runs out of memory takes what its pools have idle, as soon as the stream of the release is done with
-//     it. The stream's next request of about that size gets the block. The driver gets it after the host has waited for
-//     all work.
-//   - A block's other users are remembered. At its release the stream waits for them before the driver is told.
-//   - On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such
-//     a block comes from cuMemAlloc, and goes back by cuMemFree when no capture is active.
+// 1. Each stream has a driver pool of its own. Memory released on a stream goes to no other stream.
+// 2. A pooled release is kept from the driver, since unnamed streams may still use the block. (A driver that runs out
+//    of memory takes its pools' idle memory as soon as the releasing stream is done with it.) The stream's next request
+//    of about that size gets the block. The driver gets it after the host has waited for all work.
+// 3. A block's other users are recorded. At its release the stream waits for them before the driver gets the block.
+// 4. On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such
+//    a block comes from cuMemAlloc. It returns by cuMemFree when no capture is active.
+// 5. No capture begins in the middle of a release, where hooks see it begin. Otherwise a stream that was found not
+//    capturing could be captured when it gets its event, and the releasing stream would join the graph.
 #pragma once
 
 #include <cuda.h>
@@ -25,21 +26,23 @@
 
 namespace hotpack {
 
-// Thread-safe. mutex_ is held while a pool is made, and across no other driver call. May throw bad_alloc.
+// Thread-safe. mutex_ is held across the creation of a pool and across no other driver call. May throw bad_alloc.
 class DriverBlocks {
  public:
-  // `bytes` for work on `stream`, in the current context. The driver's answer.
+  // Allocates `bytes` for work on `stream` in the current context. Returns the driver's result.
   CUresult Allocate(const CudaDriver& driver, CUdeviceptr* address, size_t bytes, CUstream stream);
-  // Gives the block back on `stream`. An address that is none of these blocks is handed on to the driver.
+  // Gives the block back on `stream`. Addresses of other blocks pass through to the driver.
   CUresult Free(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind);
-  // Work on `stream` uses the block that starts at `address`. False: there is none.
+  // Records that work on `stream` uses the block that starts at `address`. Returns false if there is none.
   bool RecordUse(CUdeviceptr address, CUstream stream);
-  // Gives the idle memory of the pools back to the device. Waits for it; does nothing while that is not possible.
-  // Returns whether there was any.
+  // Gives the pools' idle memory back to the device, and waits for the device. Does nothing while waiting is not
+  // possible. Returns whether there was any.
   bool Trim(const CudaDriver& driver);
-  // Bytes of released blocks that the driver has not been told of, of all devices.
+  // Returns the bytes of released blocks that the driver does not know of yet, over all devices.
   uint64_t IdleBytes() const { return idle_bytes_.load(std::memory_order_relaxed); }
-  // False as long as no request came here: then there is nothing to look for.
+  // While the result lives, no release is under way. For hooks that begin a capture, also where hotpack is off.
+  [[nodiscard]] std::unique_lock<std::mutex> HoldReleases() { return std::unique_lock(giving_back_); }
+  // Returns false until the first request came here. Then there is no block to search.
   bool Any() const { return any_.load(std::memory_order_acquire); }
 
   void ForgetContext(CUcontext context);
@@ -56,9 +59,9 @@ class DriverBlocks {
     CUcontext context;
     CUstream stream;
     CUmemoryPool pool;
-    std::multimap<size_t, CUdeviceptr> idle;  // by bytes: released, and not told to the driver
+    std::multimap<size_t, CUdeviceptr> idle;  // by bytes: released, but not yet to the driver
   };
-  struct Waiting {  // for the end of a capture
+  struct Waiting {  // until a capture ends
     CUdeviceptr address;
     CUstream stream;
     ReleaseKind kind;
@@ -86,12 +89,14 @@ class DriverBlocks {
   std::atomic<bool> any_{false};
   std::atomic<size_t> waiting_count_{0};
   std::atomic<uint64_t> idle_bytes_{0};
-  std::mutex trimming_;  // before mutex_; held while the host waits: another thread's request finds what was given back
+  // Locked before mutex_. Held while the host waits, so that another thread's request finds the returned memory.
+  std::mutex trimming_;
+  std::mutex giving_back_;  // locked before mutex_; held across the driver calls of a release
   std::mutex mutex_;
   State* state_ = nullptr;
 };
 
-// The process's. Nothing to destroy at exit.
+// The one of the process. Nothing is destroyed at exit.
 extern DriverBlocks process_driver_blocks;
 inline DriverBlocks& BlocksOfDriver() { return process_driver_blocks; }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWarmUp = 8, kSamples = 33;
 
-// Nanoseconds of one allocation from the driver's pool, the median of some; 0: it is not to be had.
+// Returns nanoseconds of one allocation from the driver's pool, the median of some; 0: not available.
 uint64_t MeasurePool(const CudaDriver& driver, uint64_t bytes, CUstream stream) {
   if (driver.MemAllocAsync == nullptr || driver.MemFreeAsync == nullptr) return 0;
   std::array<int64_t, kSamples> samples;

@@ -19,10 +19,10 @@ constexpr int kSizes = 256;
 constexpr int kUnread = -1;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
 
-// In units; 0: none. Of the first `outside_sizes` some may still be 0.
+// In units of 512 bytes; 0: none. Some of the first `outside_sizes` may still be 0.
 constinit std::atomic<uint64_t> sizes[kSizes] = {};
 
-// Of any number of bytes: UnitsOf() counts up to 2^32 units.
+// For any number of bytes; UnitsOf() counts only up to 2^32 units.
 uint64_t AnyUnitsOf(uint64_t bytes) { return bytes / kBlockUnit + (bytes % kBlockUnit != 0 ? 1 : 0); }
 
 bool Contains(uint64_t units) {
@@ -32,7 +32,7 @@ bool Contains(uint64_t units) {
   return false;
 }
 
-// Its place in `sizes`; -1: there is none left. *added: it was not there before.
+// Returns the index in `sizes`; -1 if it is full. *added: the size is new.
 int Insert(uint64_t units, bool* added) {
   for (int i = 0; i < kSizes; ++i) {
     uint64_t there = 0;
@@ -42,7 +42,7 @@ int Insert(uint64_t units, bool* added) {
   return -1;
 }
 
-// HOTPACK_IPC=BYTES[,BYTES]... Two threads may do it at once: both put in the same sizes before either counts them.
+// HOTPACK_IPC=BYTES[,BYTES]... Thread-safe: two threads insert the same sizes before either counts them.
 void ReadSizes() {
   const char* text = GetOptions().ipc_sizes;
   int end_of_sizes = 0;

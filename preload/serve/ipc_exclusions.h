@@ -1,10 +1,10 @@
-// Requests that are left to the driver because blocks like them are shared with other processes: memory of an arena
-// cannot be exported by cuIpcGetMemHandle. Virtual memory has no such handles, and the handle of a plain arena would
-// stand for the whole of it, so that whoever opens it would find other blocks at its start.
+// Requests left to the driver because blocks like them are exported to other processes. cuIpcGetMemHandle cannot export
+// memory of an arena: virtual memory has no such handles. The handle of a plain arena would stand for all of it, and
+// the importer would find other blocks at its start.
 //
-// Which ones these are shows only when a handle is asked for, and by then the block has its address. That call fails,
-// as the driver's own does for virtual memory; from then on cuMemAlloc requests of the same size are the driver's.
-// HOTPACK_IPC names sizes in advance.
+// The need shows only at the export, when the block already has its address. That call fails, as the driver's own does
+// for virtual memory. From then on the driver serves cuMemAlloc requests of the same size. HOTPACK_IPC names sizes in
+// advance.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,21 @@
 
 namespace hotpack {
 
-// How many sizes there may be; below 0: HOTPACK_IPC has not been read yet.
+// The number of sizes. Below 0: HOTPACK_IPC has not been read yet.
 extern constinit std::atomic<int> outside_sizes;
 bool IsOutsideSize(uint64_t bytes);
 
-// Whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512. Lock-free; one load and
-// one compare while there are none.
+// Returns whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512 bytes. Lock-free:
+// one load and one compare while there are no sizes.
 inline bool IsExcluded(uint64_t bytes) {
   return outside_sizes.load(std::memory_order_acquire) != 0 && IsOutsideSize(bytes);
 }
 
-// From now on they are. True if they were not before. False, and nothing done, when there are too many sizes.
+// Excludes `bytes` from now on. Returns true if it was not excluded before. With too many sizes it does nothing and
+// returns false.
 bool KeepOutside(uint64_t bytes);
 
-// All sizes there are, as HOTPACK_IPC takes them; as many as there is room for.
+// Writes all sizes in the format of HOTPACK_IPC, as many as fit.
 void ListOutside(char* text, size_t size);
 
 }  // namespace hotpack

@@ -15,7 +15,7 @@ namespace {
 
 unsigned long long MiB(uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); }
 
-// kCurrentDevice resolved; negative: there is none.
+// Resolves kCurrentDevice. Returns a negative number if there is no device.
 CUdevice Resolve(CUdevice device) {
   const CudaDriver* driver = Driver();
   if (device != kCurrentDevice || driver == nullptr) return device;
@@ -47,7 +47,7 @@ bool TrimDriverBlocks() {
   return driver != nullptr && BlocksOfDriver().IdleBytes() > 0 && BlocksOfDriver().Trim(*driver);
 }
 
-// Everything together could not hold it: nobody's pages are to be taken for that.
+// Returns true if the device cannot hold it even after a full trim. Then nothing is trimmed.
 bool CanNeverFit(CUdevice device, uint64_t bytes) {
   if (bytes == kUnknownBytes) return false;
   size_t free = 0, total = 0;
@@ -63,7 +63,7 @@ bool CanNeverFit(CUdevice device, uint64_t bytes) {
 struct Holders {
   EngineUsage current;  // the current context's arena
   uint64_t others = 0;  // held by the device's other arenas
-  uint64_t idle = 0;    // of all of them, what may be given back
+  uint64_t idle = 0;    // of all of them: what may be trimmed
   uint64_t passed_through = 0;
 };
 
@@ -94,7 +94,7 @@ void DescribePlan(const EngineUsage& usage, char* text, size_t size) {
            static_cast<unsigned long long>(usage.divergences), state);
 }
 
-// True for whoever is to write a line now; *left_out: how many were not written since the last.
+// Returns true in the one thread that may write a line now. *left_out: lines suppressed since the last.
 bool MayReport(uint64_t* left_out) {
   constexpr int64_t kApartSeconds = 10;
   static constinit std::atomic<int64_t> next{0};

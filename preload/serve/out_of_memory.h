@@ -1,5 +1,5 @@
-// When there is no memory: what hotpack holds without need is given back and the call made again; if that does not
-// help, the program gets the driver's own error, and one line on stderr says who has what.
+// On out of memory: trims what hotpack holds idle and retries the call. If the retries fail, the program gets the
+// driver's own error, and one line on stderr reports who holds what.
 #pragma once
 
 #include "preload/process/driver_access.h"
@@ -11,26 +11,26 @@ namespace hotpack {
 inline constexpr uint64_t kUnknownBytes = UINT64_MAX;
 inline constexpr CUdevice kCurrentDevice = -1;
 
-// What an arena lacks is taken from the idle memory of the device's other ones. True: something was given back, so that
-// another attempt may succeed. Waits for the device as far as that is possible now.
+// Trims the idle memory of the device's other arenas by what `arena` lacks. Returns true if that freed memory, so that
+// a retry may succeed. Waits for the device as far as that is possible now.
 bool TrimOtherArenas(const ContextArena* arena, uint64_t bytes) noexcept;
 
-// A call that asked for `bytes` (kUnknownBytes: the driver alone knows) on `device` has run out of memory. `attempt`
-// counts from 0: first about as much is given back as was asked for, then everything idle. False: there is nothing to
-// give back, or it would not be enough.
+// Trims after a call that asked for `bytes` (kUnknownBytes: known only to the driver) on `device` ran out of memory.
+// `attempt` counts from 0: the first frees about as much as was asked for, the next everything idle. Returns false if
+// nothing is idle or if it would not be enough.
 bool TrimDevice(CUdevice device, uint64_t bytes, int attempt) noexcept;
 
-// Why `call` failed: what was asked for, and who holds what on the device; one line without its end, at most `size`
-// bytes with the closing zero. Returns its length, 0 if the driver says nothing of the device. Makes driver calls.
+// Describes why `call` failed: the request, and who holds what on the device. Writes one line without its end, at most
+// `size` bytes with the closing zero. Returns its length, 0 if the driver reports nothing about the device. Makes
+// driver calls.
 size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, char* text, size_t size) noexcept;
 
-// Says on stderr, in one line, why `call` failed: what was asked for, and who holds what on the device. Once in ten
-// seconds at most; what was left out meanwhile is counted. Makes driver calls.
+// Reports in one line on stderr why `call` failed: the request, and who holds what on the device. At most one line in
+// ten seconds; suppressed ones are counted. Makes driver calls.
 void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept;
 
-// `name`: of the call, for the line on stderr if it fails all the same; null: nothing is said.
-// `call()` -> CUresult, made again with more room if it gives CUDA_ERROR_OUT_OF_MEMORY: twice at most. A call that the
-// driver has refused has no effect, so it may be made again.
+// Calls `call()` -> CUresult. Trims and retries it on CUDA_ERROR_OUT_OF_MEMORY, at most twice. A refused driver call
+// has no effect, so a retry is safe. `name`: of the call, for the error line on stderr; null: no line.
 template <typename Call>
 CUresult RetryAfterTrim(const HookScope& scope, const char* name, uint64_t bytes, Call call,
                         CUdevice device = kCurrentDevice) {

@@ -38,7 +38,7 @@ std::string ExpandPlanPath(const char* pattern, int device) {
     }
     ++at;
   }
-  constexpr size_t kSuffix = 48;  // .2, and what a temporary file's name adds
+  constexpr size_t kSuffix = 48;  // .2, and the suffix of a temporary file
   return path.size() + kSuffix < PATH_MAX ? path : std::string();
 }
 

@@ -1,16 +1,16 @@
-// Where the plan of an arena is kept.
+// Path of the file that holds an arena's plan.
 #pragma once
 
 #include <string>
 
 namespace hotpack {
 
-// `pattern` with %p as the process id, %d as `device`, %r as this process's rank in a job of many (RANK,
-// OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK, the first that is a number; else 0), %% as a percent sign. What else
-// follows a percent sign stays as it is. Empty if the result is longer than a path may be.
+// Expands `pattern`: %p is the process id, %d is `device`, %% a percent sign. %r is this process's rank in a job of
+// many: the first of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK that is a number; else 0. Any other character
+// after a percent sign stays. Returns an empty string if the result is longer than a path may be.
 std::string ExpandPlanPath(const char* pattern, int device);
 
-// The same with .2, .3 ... behind it for the second, third ... of the same name; nothing for the first.
+// Appends .2, .3 ... for the second, third ... arena of the same name; nothing for the first.
 std::string NumberedPlanPath(const std::string& path, int ordinal);
 
 }  // namespace hotpack

@@ -20,9 +20,9 @@
 namespace hotpack {
 namespace {
 
-// Which names are taken. `mutex` is never held across a driver call or a file's.
+// Names in use. `mutex` is never held across a driver or file call.
 struct Taken {
-  CUcontext context;  // null: given back
+  CUcontext context;  // null: free again
   std::string base;   // the name without its number
   int ordinal;
   Taken* next;
@@ -33,7 +33,7 @@ struct Names {
 };
 constinit Names names;
 
-// The lowest ordinal that no living arena has under this name.
+// Returns the lowest ordinal that no live arena has under this name.
 int TakeOrdinal(CUcontext context, const std::string& base) {
   std::lock_guard<std::mutex> lock(names.mutex);
   for (int ordinal = 1;; ++ordinal) {
@@ -150,7 +150,7 @@ void ClosePlanStore(CUcontext context) {
   }
 }
 
-void ForgetPlanStores() { new (&names) Names; }  // the mutex may be held by a thread that does not exist here
+void ForgetPlanStores() { new (&names) Names; }  // a lost thread may hold the mutex
 
 int SavePlans(const char* path) try {
   const char* pattern = path != nullptr ? path : GetOptions().plan;

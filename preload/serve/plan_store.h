@@ -1,4 +1,4 @@
-// HOTPACK_PLAN: the file that an arena's plan is kept in, and what is said about it on stderr.
+// HOTPACK_PLAN: the file that holds an arena's plan, and the lines about it on stderr.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace hotpack {
 
-// One an arena; never destroyed, because its planner may be saving when the process ends. Says at most one line about
-// reading, one about a plan that does not fit, and one about writing.
+// One per arena. Never destroyed, because the arena's plan worker may be saving when the process ends. Logs at most one
+// line each about reading, about a plan that does not fit, and about writing.
 class PlanStore : public PlanSink {
  public:
   PlanStore(std::string path, std::string device, uint64_t device_bytes)
       : path_(std::move(path)), device_(std::move(device)), device_bytes_(device_bytes) {}
 
-  // The plan of an earlier run; null if there is none, or none that can be used, with one line then. Call once.
+  // Returns the plan of an earlier run. Null if there is none; null with one line if it is unusable. Call once.
   std::shared_ptr<const SavedPlan> Load();
   void Save(const SavedPlan& plan) override;  // waits for the disk
   void OnRejected() override;
@@ -32,17 +32,17 @@ class PlanStore : public PlanSink {
   std::atomic<bool> warned_{false};
 };
 
-// The store of a new arena: null without HOTPACK_PLAN, or where memory for it is not to be had. The context is current.
+// Returns the store of a new arena. Null without HOTPACK_PLAN, or out of memory. The context is current.
 PlanStore* NewPlanStore(const CudaDriver& driver, const ContextMemory& memory);
-// The context's arena is no more: its name is free for the next.
+// Frees the name of the context's ended arena for the next.
 void ClosePlanStore(CUcontext context);
-// In a forked child: no arena has a store.
+// In a forked child: removes the store of every arena.
 void ForgetPlanStores();
 
-// Name and size of a device as plans have them. Driver calls.
+// Returns name and size of a device in the format of plans. Makes driver calls.
 std::string DeviceName(const CudaDriver& driver, int device);
 
-// 0 or an errno value: see hotpack_save_plan.
+// Returns 0 or an errno value: see hotpack_save_plan.
 int SavePlans(const char* path);
 
 }  // namespace hotpack

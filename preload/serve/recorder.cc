@@ -21,9 +21,9 @@ constinit thread_local bool request_is_recorded = false;
 
 namespace {
 
-// One context's.
+// The recording of one context.
 struct ContextRecording {
-  TraceWriter* trace = nullptr;      // never freed; null: none could be made, or it is closed
+  TraceWriter* trace = nullptr;      // never freed; null: it could not be made, or it is closed
   hotpack_stats* figures = nullptr;  // for `hotpack record`; may be null
   uint64_t next_id = 0;
   uint64_t live = 0;
@@ -43,7 +43,7 @@ struct Request {
 };
 
 struct Recordings {
-  std::mutex mutex;  // of what follows; no driver call is made while it is held
+  std::mutex mutex;  // guards the members below; never held across a driver call
   std::unordered_map<CUcontext, ContextRecording> contexts;
   std::unordered_map<CUdeviceptr, Block> blocks;
 };
@@ -70,7 +70,7 @@ void Append(ContextRecording* recording, EventKind kind, const Block& block, CUs
   recording->trace->Append(event);
 }
 
-// A finished figure may be read at any moment by another process.
+// Another process may read a figure at any moment.
 void Set(uint64_t* figure, uint64_t value) {
   std::atomic_ref<uint64_t>(*figure).store(value, std::memory_order_relaxed);
 }
@@ -110,7 +110,7 @@ void RecordGiven(CUresult result, CUdeviceptr address) noexcept try {
   if (recording->figures != nullptr && recording->live > recording->figures->live_peak) {
     Set(&recording->figures->live_peak, recording->live);
   }
-} catch (...) {  // no host memory: the request is not in the recording, nor will its release be
+} catch (...) {  // out of host memory: neither the request nor its release is recorded
 }
 
 void RecordRelease(CUdeviceptr address, CUstream stream) noexcept {
@@ -145,7 +145,7 @@ void EndRecording(CUcontext context) noexcept {
   std::erase_if(all->blocks, [context](const auto& entry) { return entry.second.context == context; });
 }
 
-// exit() may have been called by a handler of a signal that came while this thread held the lock.
+// The handler of a signal that came while this thread held the lock may have called exit().
 void EndRecordings() noexcept {
   constexpr int kTries = 200;
   Recordings* all = recordings.Made();
@@ -156,7 +156,7 @@ void EndRecordings() noexcept {
   for (auto& [context, recording] : all->contexts) Close(&recording);
 }
 
-// The parent's are mapped but not the child's, and their lock may be held by a thread that does not exist here.
+// The parent's recordings are mapped but not the child's. A lost thread may hold their lock.
 void ForgetRecordings() { recordings.RenewAfterFork(); }
 
 }  // namespace hotpack

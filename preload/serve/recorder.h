@@ -1,7 +1,7 @@
-// HOTPACK=record: every request is the driver's, and what hotpack would have served is written down.
+// HOTPACK=record: the driver serves every request, and hotpack records those that it would have served.
 //
-// The functions are called by allocate.cc, memory_hooks.cc and c_allocate.cc where a request has been found to be one
-// that an arena would answer, so pools of the program's own, captures and sizes kept outside are not in the recording.
+// Called by serve/allocate.cc, hooks/memory_hooks.cc and capi/allocate.cc for requests that an arena would serve. So
+// recordings lack the program's own pools, captures and excluded sizes.
 #pragma once
 
 #include "preload/process/driver_access.h"
@@ -12,30 +12,29 @@ namespace hotpack {
 
 inline bool IsRecording() { return GetOptions().record; }
 
-// A request of the calling thread that the driver is about to be asked for. The answer that follows on this thread is
-// its.
+// Notes a request of the calling thread before the driver gets it. The next answer on this thread belongs to it.
 void RecordRequest(CUcontext context, uint64_t bytes, CUstream stream) noexcept;
 
 extern constinit __attribute__((tls_model("initial-exec"))) thread_local bool request_is_recorded;
 void RecordGiven(CUresult result, CUdeviceptr address) noexcept;
 
-// The driver's answer to an allocation: `address` counts if `result` says that it was given.
+// Records the driver's answer to an allocation. `address` counts only if `result` is success.
 inline void RecordAnswer(CUresult result, const CUdeviceptr* address) noexcept {
   if (request_is_recorded) [[unlikely]]
     RecordGiven(result, result == CUDA_SUCCESS && address != nullptr ? *address : 0);
 }
 
-// A release that the driver is about to be asked for: before that, because another thread may get the address at once.
-// Addresses that were not recorded are none of ours.
+// Records a release. Call before the driver call, because another thread may get the address at once. Ignores addresses
+// that were not recorded.
 void RecordRelease(CUdeviceptr address, CUstream stream) noexcept;
 
-// hotpack_step, hotpack_interrupt and hotpack_resume: in the recordings of all contexts.
+// Records hotpack_step, hotpack_interrupt and hotpack_resume in the recordings of all contexts.
 void RecordMark(EventKind kind) noexcept;
 
-// The context is gone, and its blocks with it.
+// Ends the recording of a context that is gone, and with it the context's blocks.
 void EndRecording(CUcontext context) noexcept;
 
-// The process ends (the recordings are closed); or this is the child of a fork, which has none.
+// EndRecordings: the process ends, and all recordings are closed. ForgetRecordings: in a forked child, which has none.
 void EndRecordings() noexcept;
 void ForgetRecordings();
 

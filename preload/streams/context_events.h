@@ -1,5 +1,5 @@
-// Events that stand for all work of a context, on whichever stream it is: streams that nobody has named or that have
-// ended, too (cuCtxRecordEvent, CUDA driver API 12.5).
+// Events that stand for all work of a context, on any stream, also on unnamed or ended ones (cuCtxRecordEvent, CUDA
+// driver API 12.5).
 #pragma once
 
 #include <cuda.h>
@@ -20,23 +20,23 @@ class ContextEvents {
   static constexpr size_t kContexts = 64;
   using Contexts = std::array<CUcontext, kContexts>;
 
-  // The context takes part from now on. False: there are kContexts already.
+  // Adds a context. Returns false if there are kContexts already.
   bool Add(CUcontext context);
-  void Forget(CUcontext context);  // its events went with it
-  // Writes the contexts; returns how many there are.
+  void Forget(CUcontext context);  // its events ended with it
+  // Writes the contexts and returns their number.
   size_t List(Contexts* contexts) const;
   size_t size() const { return count_.load(std::memory_order_acquire); }
 
   struct Recorded {
-    CUevent event = nullptr;  // null: there is none
-    uint64_t tick = 0;        // it stands for all releases up to here
+    CUevent event = nullptr;  // null: no event
+    uint64_t tick = 0;        // it stands for all releases up to this tick
   };
-  // The earliest event of the context that stands for the releases up to `tick` at least. It may be recorded again at
-  // any moment, and stands for more then.
+  // Returns the context's earliest event that stands for at least the releases up to `tick`. It may be recorded again
+  // at any moment; then it stands for more.
   Recorded After(CUcontext context, uint64_t tick) const;
-  // Records an event now; `tick`: the last release, read before the call. The caller has seen that no stream of the
-  // context is capturing: the driver would invalidate that capture. Null event: the driver refused, or has no such
-  // function.
+  // Records an event now. `tick`: the last release, read before the call. The caller has checked that no stream of the
+  // context is capturing, because the driver would invalidate that capture. Returns a null event if the driver refused
+  // or has no such function.
   Recorded Record(const CudaDriver& driver, CUcontext context, uint64_t tick);
 
   void ResetAfterFork();

@@ -1,5 +1,5 @@
-// Which pooled blocks' memory went to another stream lately: an event at their next release is worth its price, because
-// it stands for less work than one that is recorded when the memory is asked for.
+// Pooled blocks whose memory lately went to another stream. An event at their next release is worth its cost: it stands
+// for less work than an event recorded at the next request.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace hotpack {
 
-// A guess: entries push each other out. Thread-safe, lock-free, no heap.
+// A guess: entries replace each other. Thread-safe, lock-free, no heap.
 class CrossingBlocks {
  public:
   // `block`: ReuseAfter::Point::pooled_block, not 0.

@@ -46,7 +46,7 @@ void GraphMemory::NoteAllocated(ContextArena* arena, DeviceAddress address) {
   count_.store(kept_->size(), std::memory_order_release);
 }
 
-// Takes the capture that is meant out of those that are active; null: there is none.
+// Takes the matching capture out of the active ones; null if there is none.
 template <typename Matches>
 GraphMemory::Holder* GraphMemory::TakeCapture(Matches matches) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -70,7 +70,7 @@ void GraphMemory::End(CUcontext context, uint64_t stream, CUgraph graph) {
   if (can_keep &&
       driver->UserObjectCreate(&object, holder, GraphIsGone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) == CUDA_SUCCESS) {
     if (driver->GraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS) return;
-    // The object is ours still: giving up the reference ends it, and with it the holder.
+    // The object is still hotpack's. Releasing the reference ends it, and with it the holder.
     if (driver->UserObjectRelease != nullptr && driver->UserObjectRelease(object, 1) == CUDA_SUCCESS) return;
   }
   Free(holder);
@@ -86,7 +86,7 @@ bool GraphMemory::KeepForGraph(DeviceAddress address, bool* again) {
   return true;
 }
 
-// Blocks that the program has released go back now; the others when it releases them.
+// Gives back the blocks that the program has released. The others go back at their release.
 void GraphMemory::Free(Holder* holder) {
   const std::unique_ptr<Holder> owned(holder);
   std::lock_guard<std::mutex> lock(mutex_);
@@ -94,7 +94,7 @@ void GraphMemory::Free(Holder* holder) {
     const auto found = kept_ != nullptr ? kept_->find(block.address) : decltype(kept_->find(0)){};
     if (kept_ == nullptr || found == kept_->end()) continue;
     std::vector<Holder*>& holders = found->second.holders;
-    if (std::erase(holders, holder) == 0 || !holders.empty()) continue;  // another's by now, or also another's
+    if (std::erase(holders, holder) == 0 || !holders.empty()) continue;  // held by other graphs, or also by others
     if (found->second.released) {
       if (freed_ == nullptr) freed_ = new std::vector<Block>;
       freed_->push_back(block);
@@ -105,13 +105,13 @@ void GraphMemory::Free(Holder* holder) {
   if (kept_ != nullptr) count_.store(kept_->size(), std::memory_order_release);
 }
 
-// On a thread of the driver's, or within the call that took the last reference: no driver call is allowed here (cuda.h,
-// cuUserObjectCreate).
+// Runs on a thread of the driver, or within the call that released the last reference. Driver calls are not allowed
+// here (cuda.h, cuUserObjectCreate).
 void CUDA_CB GraphMemory::GraphIsGone(void* data) {
   auto* holder = static_cast<Holder*>(data);
   try {
     holder->owner->Free(holder);
-  } catch (...) {  // no host memory: the blocks stay kept
+  } catch (...) {  // out of host memory: the blocks stay kept
   }
 }
 

@@ -1,10 +1,10 @@
-// Blocks that a graph may name: allocated during a capture. They are kept, released or not, until the graph and what
-// was made from it are gone; the graph would otherwise write into memory that has another owner. A thread that has
-// begun a capture allocates for that one; any other, such as a framework's thread for the backward pass, for all that
-// are active.
+// Blocks that a graph may name, because they were allocated during a capture. Otherwise the graph would write into
+// memory that has another owner.
 //
-// Who says so is the driver: a user object of the graph (cuGraphRetainUserObject) is destroyed when the graph, its
-// clones and their executables are, and the last launch has ended.
+// 1. Such a block is kept, released or not, until the graph, its clones, their executables and their last launch are
+//    gone. The driver reports that by destroying a user object of the graph (cuGraphRetainUserObject).
+// 2. A thread that began a capture allocates for that capture. Any other thread, such as a framework's for the backward
+//    pass, allocates for all active captures.
 #pragma once
 
 #include <cuda.h>
@@ -27,27 +27,27 @@ class GraphMemory {
     DeviceAddress address;
   };
 
-  // A capture of the calling thread has begun, on the stream of this key (StreamKey), with `context` current. (A
-  // thread's default streams of several contexts have one key.)
+  // Notes that the calling thread has begun a capture, on the stream of this key (StreamKey), with `context` current.
+  // A thread's default streams of several contexts have one key.
   void Begin(CUcontext context, uint64_t stream);
-  // The calling thread has allocated a block: if a capture is active, the graph will keep it.
+  // Notes a block that the calling thread has allocated. If a capture is active, its graph will keep the block.
   void Allocated(ContextArena* arena, DeviceAddress address) {
     if (active_.load(std::memory_order_relaxed) != 0) NoteAllocated(arena, address);
   }
-  // The capture has ended; `graph`: what came of it, null if nothing did. `context`: null where the key is enough.
+  // Ends the capture. `graph`: its result, null if there is none. `context`: null where the key is enough.
   void End(CUcontext context, uint64_t stream, CUgraph graph);
 
-  // True: a graph keeps the block, which counts as released from now on (a second release is one too many). *again: it
-  // was released before.
+  // Returns true if a graph keeps the block, which counts as released from then on. *again: it had been released
+  // before, so this release is one too many.
   bool Keep(DeviceAddress address, bool* again) {
     return count_.load(std::memory_order_acquire) != 0 && KeepForGraph(address, again);
   }
 
-  // Blocks whose graphs are gone, to be released now. Cheap if there are none.
+  // Returns the blocks whose graphs are gone, for release now. Cheap if there are none.
   std::vector<Block> TakeFreed();
   bool AnyFreed() const { return freed_count_.load(std::memory_order_acquire) != 0; }
 
-  // The context ends, and with it the captures that began in it; blocks of its arena (may be null) are forgotten.
+  // Ends the context and the captures that began in it. Blocks of its arena (may be null) are forgotten.
   void ForgetContext(CUcontext context, const ContextArena* arena);
   void ResetAfterFork();
 
@@ -70,7 +70,7 @@ class GraphMemory {
   static void CUDA_CB GraphIsGone(void* holder);
 
   std::atomic<int> active_{0};
-  std::atomic<size_t> count_{0};  // of kept_
+  std::atomic<size_t> count_{0};  // entries of kept_
   std::atomic<size_t> freed_count_{0};
   std::mutex mutex_;
   std::vector<Holder*>* capturing_ = nullptr;
@@ -78,7 +78,7 @@ class GraphMemory {
   std::vector<Block>* freed_ = nullptr;
 };
 
-// The process's. Like StreamOrder's: nothing to destroy at exit.
+// The one of the process. As with StreamOrder, nothing is destroyed at exit.
 extern GraphMemory process_graph_memory;
 inline GraphMemory& GraphBlocks() { return process_graph_memory; }
 

@@ -1,5 +1,4 @@
-// What the calling thread has spent on order between streams, for the statistics (StreamOrderCost in
-// runtime/engine/engine.h).
+// The calling thread's costs of order between streams, for the statistics (StreamOrderCost in runtime/engine/engine.h).
 #pragma once
 
 #include "runtime/base/request_timer.h"
@@ -7,10 +6,10 @@
 
 namespace hotpack {
 
-// Counts up for ever. Initial-exec: no allocation at the first access.
+// Only grows. Initial-exec: the first access allocates nothing.
 extern constinit __attribute__((tls_model("initial-exec"))) thread_local StreamOrderCost order_cost;
 
-// Gives the engine's figures what its thread spends while it lives.
+// Adds the costs of its thread during its life to the engine's figures.
 class OrderCostScope {
  public:
   explicit OrderCostScope(Engine* engine) : engine_(engine), before_(order_cost), start_(RequestTimer::Now()) {}

@@ -1,4 +1,4 @@
-// What StreamOrder does about captures: releases that wait, and events before the first one begins.
+// Captures in StreamOrder: quarantined releases, and events before the first capture begins.
 #include <sched.h>
 
 #include "preload/process/driver_access.h"
@@ -24,7 +24,7 @@ EngineStatus StreamOrder::ReleaseLater(ContextArena* arena, DeviceAddress addres
   DeviceAddress base = 0;
   uint64_t bytes = 0;
   if (!arena->engine->FindBlock(address, &base, &bytes) || base != address) return EngineStatus::kInvalidValue;
-  // By the time of the hand-over the stream may be gone, so with hooks it counts as any stream then.
+  // The stream may be gone at the hand-over, so with hooks it counts as any stream then.
   Quarantine({arena, address, Seen() ? kNoStream : stream});
   return EngineStatus::kOk;
 }
@@ -105,7 +105,7 @@ void StreamOrder::CaptureBegan(CUcontext context, CUstream stream) {
 void StreamOrder::CaptureMayHaveEnded(CUstream stream, bool over) {
   if (!AnyCapture() || !over) return;
   const uint64_t key = StreamKey(stream);
-  // A thread has a per-thread default stream in each context, and all have the same key.
+  // A thread's per-thread default streams, one in each context, have the same key.
   const CudaDriver* driver = Driver();
   const CUcontext context = driver != nullptr ? CurrentContext(*driver) : nullptr;
   const bool named = stream != CU_STREAM_PER_THREAD;
@@ -125,7 +125,7 @@ bool StreamOrder::IsCapturing(CUstream stream) const {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->StreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  // No answer: then it may be, and the driver itself knows what to do with a request on it.
+  // On failure the stream may be capturing; the driver itself can handle a request on it.
   return driver->StreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

@@ -1,5 +1,5 @@
-// What StreamOrder does where a program's word is all that is known of streams (9. in stream_order.h): events of whole
-// contexts stand for the work of streams that nobody has named, or that have ended.
+// StreamOrder where streams are known only from the program's promise (9. in stream_order.h). Events of whole contexts
+// stand for the work of unnamed and ended streams.
 #include <sched.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void StreamOrder::NotSimple() {
   if (left_.load()) return;
   bool expected = false;
   if (!leaving_.compare_exchange_strong(expected, true)) {
-    while (!left_.load()) sched_yield();  // nothing is served to a second stream before the past has its stamp
+    while (!left_.load()) sched_yield();  // no request on a second stream is served before the past has its stamp
     return;
   }
   simple_.store(false);
@@ -26,7 +26,7 @@ void StreamOrder::NotSimple() {
   if (ByContexts()) RecordContexts(past_tick_.load());
 }
 
-// Releases so far were made on the one stream there was, and said nothing. All other streams come after them.
+// Stamps all releases so far, which were made on the only stream and have no stamps. All other streams come after them.
 void StreamOrder::StampPast() {
   const uint64_t tick = tick_.fetch_add(1) + 1;
   ContextEvents::Contexts contexts;
@@ -39,7 +39,7 @@ void StreamOrder::StampPast() {
   past_tick_.store(tick);
 }
 
-// As soon as that work is done nothing has to come after it any more.
+// Once that work is done, it needs no order any more.
 void StreamOrder::TrySettlePast() {
   const uint64_t past = past_tick_.load();
   const CudaDriver* driver = Driver();
@@ -47,7 +47,7 @@ void StreamOrder::TrySettlePast() {
   const RelaxedCaptureMode relaxed(*driver);
   ContextEvents::Contexts contexts;
   const size_t count = context_events_.List(&contexts);
-  if (count == 0) return;  // no event, no answer
+  if (count == 0) return;  // no event, so its state is unknown
   for (size_t i = 0; i < count; ++i) {
     const CUevent event = context_events_.After(contexts[i], past).event;
     if (event == nullptr) {
@@ -61,8 +61,8 @@ void StreamOrder::TrySettlePast() {
   Settle(past);
 }
 
-// Work of a device that nothing was ever asked for on may use blocks of another one: its primary context takes part as
-// soon as it is there. Contexts of a program's own making take part when something is asked for in them.
+// A device without requests may still have work that uses another device's blocks. Its primary context takes part as
+// soon as it exists. The program's own contexts take part from the first request in them.
 void StreamOrder::FindContexts() {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->DeviceGetCount == nullptr || driver->DevicePrimaryCtxGetState == nullptr ||
@@ -80,14 +80,14 @@ void StreamOrder::FindContexts() {
     if (driver->DevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0) continue;
     CUcontext context = nullptr;
     if (driver->DevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) continue;
-    found_devices_.fetch_or(bit);  // it is kept from now on: a context that ends would take our events with it
+    found_devices_.fetch_or(bit);  // retained from now on: if the context ended, hotpack's events would end with it
     NoteContext(context);
   }
 }
 
 // --- events of contexts ----------------------------------------------------------------------------------------------
 
-// An event on each context. False: not possible now.
+// Records an event on each context. Returns false if that is not possible now.
 bool StreamOrder::RecordContexts(uint64_t tick) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || !EnterSynchronize()) return false;
@@ -100,7 +100,7 @@ bool StreamOrder::RecordContexts(uint64_t tick) {
   return all;
 }
 
-// The stream waits for all work that was submitted, to any stream of any context, before the releases up to `needed`.
+// Makes the stream wait for all work, on any stream of any context, submitted before the releases up to `needed`.
 bool StreamOrder::WaitForContexts(uint32_t stream, uint64_t needed) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
@@ -122,7 +122,7 @@ bool StreamOrder::WaitForContexts(uint32_t stream, uint64_t needed) {
   return count > 0;
 }
 
-// A capture is active, or the stream captures: the host may still wait for events that were recorded before.
+// A capture is active, or the stream captures. The host may still wait for events that were recorded before.
 bool StreamOrder::WaitOnHostForContexts(uint64_t needed) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->EventSynchronize == nullptr) return false;
@@ -154,14 +154,14 @@ bool StreamOrder::OrderByContexts(CUstream stream, uint32_t number, const ReuseA
     crossing_.Note(point.pooled_block);
   }
   streams_.Identify(*driver, number);
-  const bool capturing = AsksCapturing(stream);  // it may be told to wait for nothing outside its graph
+  const bool capturing = AsksCapturing(stream);  // it must not wait for anything outside its graph
   if (needed > settled && !streams_.KnowsAll(number, needed) && (capturing || !WaitForContexts(number, needed)))
     return false;
   for (uint32_t i = 0; i < after.count; ++i) {
     const ReuseAfter::Point& point = after.points[i];
     if (point.stream == number || point.pooled_block != 0 || point.tick <= settled) continue;
     if (streams_.Knows(number, point.stream, point.tick)) continue;
-    // A stream that may have ended is not told to record anything now.
+    // Records no event now on a stream that may have ended.
     const bool by_event =
         streams_.EventAfter(point.stream, point.tick) != nullptr || !streams_.Get(point.stream).may_end;
     if (capturing || !(by_event ? Edge(point.stream, point.tick, number) : WaitForContexts(number, point.tick)))
@@ -170,8 +170,8 @@ bool StreamOrder::OrderByContexts(CUstream stream, uint32_t number, const ReuseA
   return true;
 }
 
-// The streams that a use on the handle may mean: a default stream's is that of any context (the caller names a block,
-// whose device need not be the stream's). kAllStreams: any.
+// Returns the streams that a use on this handle may mean: for a default stream, that of any context (the caller names a
+// block, whose device need not be the stream's). kAllStreams: any.
 std::vector<uint32_t> StreamOrder::UsersOf(CUcontext context, CUstream stream) {
   if (stream != nullptr && stream != CU_STREAM_LEGACY) {
     const CudaDriver* driver = Driver();
@@ -197,7 +197,7 @@ bool StreamOrder::RecordNow(uint32_t stream) {
   return recorded;
 }
 
-// The stream is capturing; nobody need have announced it. The handle is good now.
+// Returns true if the stream is capturing, announced or not. The handle must be valid now.
 bool StreamOrder::AsksCapturing(CUstream stream) const {
   const CudaDriver* driver = Driver();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -1,4 +1,4 @@
-// What StreamOrder says to the driver: events between streams, and the host's own waiting.
+// Driver calls of StreamOrder: events between streams, and waits on the host.
 #include <sched.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace hotpack {
 namespace {
 
-// There is no work any more that could be waited for. Any other failure says nothing about the work: a capture forbids
-// to wait, or the driver could not do it now.
+// Returns true if no work is left to wait for. Other failures tell nothing about the work: a capture forbids to wait,
+// or the driver could not do it now.
 bool IsOver(CUresult result) {
   return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED ||
          result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT ||
@@ -22,7 +22,7 @@ bool IsDefaultBlocking(StreamKind kind) { return kind != StreamKind::kNonBlockin
 
 }  // namespace
 
-// While it lives, no capture begins. False: one is active.
+// While it lives, no capture begins. False if one is active.
 class StreamOrder::NoCapture {
  public:
   explicit NoCapture(StreamOrder* order) : order_(order), ok_(order->EnterSynchronize()) {}
@@ -38,23 +38,10 @@ class StreamOrder::NoCapture {
   const bool ok_;
 };
 
-// Where captures are announced, those of other libraries than PyTorch are not. The streams that have been named are
-// asked.
+// Where the program announces captures, libraries other than PyTorch do not. So all named streams are asked.
 bool StreamOrder::EnterSynchronize() {
   syncing_.fetch_add(1);
   if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;
-  syncing_.fetch_sub(1);
-  return false;
-}
-
-// Between the hook's count and its note of the capture the driver is being asked to begin.
-bool StreamOrder::HoldCaptures() {
-  syncing_.fetch_add(1);
-  if (!kHooksPresent || captures_.load() == 0) return true;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (began_ != nullptr && captures_.load() == static_cast<int>(began_->size())) return true;
-  }
   syncing_.fetch_sub(1);
   return false;
 }
@@ -68,7 +55,7 @@ void StreamOrder::Settle(uint64_t tick) {
 
 // --- events ----------------------------------------------------------------------------------------------------------
 
-// Stream `to` waits for the releases on stream `from` up to `tick`. False: not possible with events now.
+// Makes stream `to` wait for the releases on stream `from` up to `tick`. Returns false if events cannot do that now.
 bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
@@ -85,7 +72,7 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
   if (event == nullptr) {
     const NoCapture none(this);
     if (!none) return false;
-    // Another thread's default stream has no name here, and a stream that is gone has none anywhere.
+    // Another thread's default stream has no handle here; a gone stream has none anywhere.
     const bool named =
         !source.gone && (source.kind != StreamKind::kPerThread || streams_.FindOwn(source.context) == from);
     recorded_on = named ? from : legacy;
@@ -98,8 +85,8 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
   return true;
 }
 
-// The stream waits for everything that was submitted to all others so far; or, during a capture, for all releases up to
-// `needed` at least.
+// Makes the stream wait for all work submitted to all others so far. During a capture: for at least all releases up to
+// `needed`.
 bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
@@ -113,8 +100,8 @@ bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
     const bool by_legacy = other.kind == StreamKind::kBlocking || other.kind == StreamKind::kPerThread;
     if (other.number != stream && !by_legacy && !Gather(*driver, other, stream, tick)) return false;
   }
-  // The legacy stream's next operation comes after its blocking streams. A program may leave that operation out, and
-  // use the block on one of these at once, because it comes after the legacy stream in any case.
+  // The legacy stream's next operation comes after its blocking streams. A program may omit that operation and use the
+  // block on a blocking stream at once, which comes after the legacy stream anyway.
   if (streams_.Get(stream).kind == StreamKind::kLegacy) {
     const CUevent own = streams_.Record(*driver, stream, tick);
     if (own == nullptr || !streams_.Wait(*driver, stream, stream, own)) return false;
@@ -123,7 +110,7 @@ bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
   return true;
 }
 
-// The hub waits for all that was submitted to the stream so far.
+// Makes the hub wait for all work submitted to the stream so far.
 bool StreamOrder::Gather(const CudaDriver& driver, const UsedStreams::Stream& stream, uint32_t hub, uint64_t tick) {
   if (stream.gone) {
     const CUevent last = stream.finished ? nullptr : streams_.LatestEvent(stream.number);
@@ -135,7 +122,7 @@ bool StreamOrder::Gather(const CudaDriver& driver, const UsedStreams::Stream& st
   return streams_.Wait(driver, hub, stream.number, event);
 }
 
-// What was released before the capture began has its events; nothing has been released since.
+// Releases before the capture have their events. There was no release since.
 bool StreamOrder::JoinDuringCapture(uint32_t stream, uint64_t needed) {
   const CudaDriver* driver = Driver();
   const uint64_t tick = CaptureTick();
@@ -151,10 +138,10 @@ bool StreamOrder::JoinDuringCapture(uint32_t stream, uint64_t needed) {
   return true;
 }
 
-// All streams wait for all streams, by way of a legacy stream:
+// Makes all streams wait for all streams, through a legacy stream:
 //
 //   non-blocking   ──●──────────────○──►      ● event recorded    ○ event waited for
-//   legacy         ─────○(●)○──●────────►     blocking and per-thread streams: before and after what is on the legacy stream
+//   legacy         ─────○(●)○──●────────►     blocking and per-thread streams: before and after this one's work
 //   other context     ──●──────────○──►
 bool StreamOrder::Barrier() {
   const CudaDriver* driver = Driver();
@@ -178,8 +165,8 @@ bool StreamOrder::Barrier() {
   for (size_t i = 0; i < count; ++i) {
     const UsedStreams::Stream& stream = streams[i];
     if (stream.gone || stream.kind == StreamKind::kBlocking || stream.kind == StreamKind::kPerThread) continue;
-    // The legacy stream too: waiting is what its blocking streams wait for (CUDA runtime API, "Stream synchronization
-    // behavior").
+    // The legacy stream waits too: its wait is what its blocking streams wait for (CUDA runtime API, "Stream
+    // synchronization behavior").
     if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;
   }
   Settle(tick);
@@ -187,14 +174,14 @@ bool StreamOrder::Barrier() {
   return true;
 }
 
-// Releases up to here have their events, which another thread may be recording right now. Not to be asked for within
-// NoCapture: who records them waits for its end.
+// Releases up to this tick have their events, which another thread may be recording now. Must not be called within
+// NoCapture: the recording thread waits for its end.
 uint64_t StreamOrder::CaptureTick() const {
   while (beginning_.load()) sched_yield();
   return capture_tick_.load();
 }
 
-// An event on every stream that can be told to wait by none later; or the host waits, now that it still may.
+// Records an event on every stream that cannot record one later. Otherwise the host waits, as long as it may.
 void StreamOrder::RecordAll(uint64_t tick) {
   const CudaDriver* driver = Driver();
   if (ByContexts()) {
@@ -248,9 +235,9 @@ bool StreamOrder::SynchronizeOne(CUcontext context) {
   return result == CUDA_SUCCESS || IsOver(result);
 }
 
-// Work that uses a block can be in any context that shares its device or reaches it as a peer.
+// Work that uses a block may be in any context that shares its device or reaches it as a peer.
 bool StreamOrder::SynchronizeContexts() {
-  const NoCapture none(this);  // and no context of the list ends meanwhile
+  const NoCapture none(this);  // also, no context of the list ends meanwhile
   if (!none) return false;
   bool done = true;
   for (size_t i = 0;; ++i) {
@@ -287,7 +274,7 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
   return result == CUDA_SUCCESS || IsOver(result);
 }
 
-// During a capture: for the events recorded before it began. They are no part of it, and in relaxed mode the driver
+// During a capture: waits for the events recorded before it. They are no part of it, and in relaxed mode the driver
 // lets this thread wait for them.
 bool StreamOrder::WaitOnHost() {
   const CudaDriver* driver = Driver();

@@ -16,8 +16,8 @@ constinit StreamOrder process_order;
 
 // --- streams ---------------------------------------------------------------------------------------------------------
 
-// Gives the stream a number and orders it after all that was before. kAllStreams: there is no number; a per-thread
-// stream then counts as any stream, and for others the host waits from now on.
+// Gives the stream a number and orders it after all earlier work. Returns kAllStreams if there is no number. A
+// per-thread stream then counts as any stream; for other streams the host waits from now on.
 uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind kind) {
   if (state_.load() == kSynchronous) return kAllStreams;
   bool fresh = false;
@@ -40,7 +40,7 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
   return number;
 }
 
-// More streams than numbers: from here on every release waits, and what was released before is waited for now.
+// Called when numbers run out. From then on every release waits. Waits now for the earlier releases.
 void StreamOrder::BecomeSynchronous() {
   NotSimple();
   state_.store(kSynchronous);
@@ -51,7 +51,8 @@ void StreamOrder::BecomeSynchronous() {
 uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
   const CudaDriver* driver = Driver();
   if (stream == kNoStream || driver == nullptr) return kAllStreams;
-  if (reinterpret_cast<uintptr_t>(stream) <= 2 && context == nullptr) return kAllStreams;  // nobody's default stream
+  // A default stream without a context.
+  if (reinterpret_cast<uintptr_t>(stream) <= 2 && context == nullptr) return kAllStreams;
   if (stream == nullptr || stream == CU_STREAM_LEGACY) {
     const uint32_t number = streams_.FindLegacy(context);
     return number != kAllStreams ? number : AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
@@ -73,20 +74,20 @@ uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
 }
 
 void StreamOrder::FirstUse(CUstream stream) {
-  if (state_.load() == kSynchronous || IsCapturing(stream))
-    return;  // a captured use is none: the graph's launch will be
+  // A captured use does not count: the graph's launch will.
+  if (state_.load() == kSynchronous || IsCapturing(stream)) return;
   const CudaDriver* driver = Driver();
   CUcontext context = nullptr;
   if (driver == nullptr) return;
   if (driver->StreamGetCtx == nullptr || driver->StreamGetCtx(stream, &context) != CUDA_SUCCESS) {
     context = CurrentContext(*driver);
   }
-  if (context == nullptr) return;  // the call itself will tell
+  if (context == nullptr) return;  // the call itself will fail
   NoteContext(context);
   NumberOf(stream, context);
 }
 
-// Its work may use blocks that are released later by cuMemFree, so it counts as a release of its own.
+// The stream's work may use blocks that cuMemFree releases later, so it counts as a release.
 void StreamOrder::DestroyStream(CUstream stream) {
   const uint32_t number = streams_.Find(stream);
   if (number == kAllStreams) return;
@@ -98,7 +99,7 @@ void StreamOrder::DestroyStream(CUstream stream) {
 
 void StreamOrder::NoteContext(CUcontext context) {
   if (!Seen()) NotSimple();
-  // First: whoever finds the context among those seen relies on its events.
+  // First, because threads that find the context in the list rely on its events.
   const bool room = !ByContexts() || context_events_.Add(context);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -106,7 +107,7 @@ void StreamOrder::NoteContext(CUcontext context) {
     if (std::find(contexts_->begin(), contexts_->end(), context) != contexts_->end()) return;
     contexts_->push_back(context);
   }
-  if (!room) BecomeSynchronous();  // more contexts than there is room for
+  if (!room) BecomeSynchronous();  // more contexts than slots
   int expected = kOne;
   if (GetOptions().free_sync_always) {
     NotSimple();
@@ -118,7 +119,7 @@ void StreamOrder::NoteContext(CUcontext context) {
 void StreamOrder::KeepStreams() {
   promised_.store(true);
   std::lock_guard<std::mutex> lock(mutex_);
-  if (contexts_ == nullptr || contexts_->empty()) kept_.store(true);  // else something was given without a number
+  if (contexts_ == nullptr || contexts_->empty()) kept_.store(true);  // otherwise a request was served without a number
 }
 
 // --- releases --------------------------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CU
   const bool pooled = kind == ReleaseKind::kPooled;
   const bool host = !Seen() || state_.load() == kSynchronous;
   if (host || (stream == kNoStream && GetOptions().free_sync_always)) {
-    // Without hooks captures are not seen: the stream is asked.
+    // Without hooks captures are not seen, so the driver is asked about the stream.
     const bool capturing = !Seen() && IsCapturing(stream);
     ReuseAfter uses;
     if (!capturing && use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &uses);
@@ -138,7 +139,7 @@ EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CU
     }
     return ReleaseLater(arena, address, stream);
   }
-  // A pooled release needs no event while a capture is active, unless the block has users that were told of.
+  // A pooled release needs no event while a capture is active, unless the block has recorded users.
   if (AnyCapture() && (!pooled || HasUses(address))) return ReleaseLater(arena, address, stream);
   const ReuseAfter after = StampOf(stream, address, kind);
   const EngineStatus status = engine->Release(address, StreamTag(stream), &after);
@@ -149,7 +150,7 @@ EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CU
   return status;
 }
 
-// The point that comes after all uses of the block at `address`, which is being released.
+// Returns the point after all uses of the block at `address`, which is being released.
 ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address, ReleaseKind kind) {
   uint32_t number = kAllStreams;
   if (stream != kNoStream) {
@@ -158,7 +159,7 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address, ReleaseK
   }
   ReuseAfter after;
   if (number == kAllStreams) {
-    ReuseAfter covered;  // those of all streams are
+    ReuseAfter covered;  // already covered by all streams
     if (use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &covered);
     after.Add(kAllStreams, tick_.fetch_add(1) + 1);
     return after;
@@ -208,8 +209,8 @@ void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
   }
   for (const uint32_t stream : streams) {
     const uint64_t tick = tick_.fetch_add(1) + 1;
-    // A stream that has gone left no event that is late enough: any stream, then, which waits for the barrier. Where
-    // streams may go without a word, the event is recorded now, as long as the program still answers for the stream.
+    // A gone stream left no event that is late enough. Such a use counts as any stream, which waits for the barrier.
+    // Where streams may end unannounced, the event is recorded now, while the program still answers for the stream.
     const bool gone = stream == kAllStreams || streams_.Get(stream).gone || (ByContexts() && !RecordNow(stream));
     if (!gone) streams_.NoteRelease(stream, tick);
     after->Add(gone ? kAllStreams : stream, tick);
@@ -236,7 +237,7 @@ bool StreamOrder::OrderOnHost(const ReuseAfter& after, uint64_t tick) {
   return after.LatestTick() <= CaptureTick() && WaitOnHost();
 }
 
-// All of it is the stream's own.
+// Returns true if all releases are the stream's own.
 bool StreamOrder::AsksNothing(uint32_t stream, const ReuseAfter& after) const {
   const uint64_t settled = settled_.load(std::memory_order_acquire);
   if (after.all_tick > settled || stream == kAllStreams) return false;
@@ -267,7 +268,7 @@ void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (contexts_ != nullptr) std::erase(*contexts_, context);
   }
-  while (syncing_.load() > 0) sched_yield();  // another thread may be at a copy of the list
+  while (syncing_.load() > 0) sched_yield();  // another thread may be copying the list
   std::lock_guard<std::mutex> lock(mutex_);
   if (began_ != nullptr) {
     const size_t erased = std::erase_if(*began_, [context](const Capture& c) { return c.context == context; });
@@ -337,7 +338,7 @@ uint32_t StreamOrdinal(CUstream stream) {
     while ((ordinal = entry.ordinal.load(std::memory_order_acquire)) == 0) sched_yield();
     return ordinal;
   }
-  return kEntries;  // more streams than anyone uses: they share an ordinal
+  return kEntries;  // more streams than any real program has: they share an ordinal
 }
 
 }  // namespace hotpack

@@ -1,65 +1,66 @@
-// When released memory may be used again: work of its next owner comes after the work of the last one.
+// Order between streams: decides when released memory may be used again.
 //
-// What has to be shown: the work that may still use a block when it is released is finished, or ordered before, any
-// work that its next owner submits. Nothing of this makes the host wait, but for the cases that say so.
+// Invariant: work that may still use a block at its release is finished, or ordered before all work that the block's
+// next owner submits. The host waits only where a rule below says so. Thread-safe. "Legacy stream": a context's legacy
+// default stream.
 //
-// 1. One stream. As long as nothing was submitted to another stream than the legacy default stream, the released
-//    block's work is there, the next owner's work will be there, and a stream runs in order. Nothing to do, nothing is
-//    noted.
-// 2. A stream's first use. Work hooks (work_hooks.cc) see each stream that work is submitted to, before its first work
-//    is. The stream is given a number and *joins*: it waits for events that are recorded, now, on all streams used so
-//    far. So whatever it does comes after all releases that were made before. From the first one on the process has
-//    several streams (`simple_`, `state_`), which is written before those events are recorded: a release that read
-//    "one" submitted its work before, so the events cover it.
-// 3. Several streams. A release has a tick. Of cuMemFreeAsync(S), all uses come before that point of S (the call's
-//    contract), and so do the uses that were told of by hotpack_record_use on the streams told; of cuMemFree they may
-//    be on any stream. The engine keeps this with the memory (runtime/memory/reuse.h) and says at the next request
-//    there what has to come before:
-//      - a request that names stream T: for each release on S ≠ T an event of S that was recorded after it is waited
-//        for by T. Which releases T is known to come after is remembered; an event is recorded when it is needed, or,
-//        on streams that were needed lately, at the release. A release on "any stream": T waits for all used streams.
-//    Of a pooled release (hotpack_free_pooled) on S the uses may be on any stream, too, but S itself needs no order: a
-//    request on S gets nothing to wait for, one on T ≠ S what a release on "any stream" gives.
-//      - a request without stream (cuMemAlloc): what it is given may be used anywhere, so all used streams wait for all
-//        used streams, by way of the legacy stream of the context (*barrier*), unless one was made since the release.
-//        Streams used later join (2), after the barrier.
-// 4. Per-thread default streams have no name in other threads. Their context's legacy stream waits for them, and they
-//    for it (CUDA driver API, "Stream synchronization behavior"), like all streams that are not CU_STREAM_NON_BLOCKING:
-//    an event on the legacy stream stands for them all, and what waits for the barrier is the legacy stream. Hence they
-//    need not join.
-// 5. A stream that is destroyed leaves an event behind that was recorded before. A number is given out again when all
-//    releases on it come before a barrier.
-// 6. Captures. No event of ours is recorded on, or waited for by, a capturing stream, and nothing is submitted to the
-//    legacy stream while a stream is capturing (it would be an implicit dependency, which breaks the capture).
+// 1. One stream. While work goes to the legacy stream only, the stream's own order is enough. Nothing is recorded.
+// 2. First use of a stream.
+//    - Work hooks (work_hooks.cc) see each stream before its first work is submitted.
+//    - The stream gets a number and *joins*: it waits for events that are recorded now on all streams used so far.
+//      Its work thus comes after all earlier releases.
+//    - `simple_` and `state_` change to "several" before those events are recorded. A release that read "one" had
+//      submitted its work before, so the events cover that work.
+// 3. Several streams. Each release has a tick, which the engine keeps with the memory (runtime/memory/reuse.h). At the
+//    next request there, the engine returns what has to come before.
+//      | release                        | uses of the block come before the release on                             |
+//      |--------------------------------|--------------------------------------------------------------------------|
+//      | cuMemFreeAsync(S)              | S (the call's contract), and the streams named by hotpack_record_use     |
+//      | cuMemFree                      | any stream                                                               |
+//      | hotpack_free_pooled(S), pooled | any stream; S itself needs no order                                      |
+//    - A request on stream T: for each release on S ≠ T, T waits for an event of S that was recorded after the release.
+//      The event is recorded when it is needed, or at the release on streams that were needed lately. T remembers which
+//      releases it comes after.
+//    - A release on "any stream": T waits for all used streams. After a pooled release on S, a request on S waits for
+//      nothing.
+//    - A request without stream (cuMemAlloc): its memory may be used on any stream. So all used streams wait for all
+//      used streams through the context's legacy stream (*barrier*), unless a barrier was made since the release.
+//      Streams used later join (2) after the barrier.
+// 4. Per-thread default streams have no name in other threads, and need not join. They and the legacy stream wait for
+//    each other, as do all streams that are not CU_STREAM_NON_BLOCKING (CUDA driver API, "Stream synchronization
+//    behavior"). An event on the legacy stream stands for them all, and the legacy stream waits for the barrier.
+// 5. A destroyed stream leaves an event that was recorded before its end. Its number is reused once all releases on it
+//    come before a barrier.
+// 6. Captures. hotpack records no event on a capturing stream, and makes none wait. While a stream is capturing,
+//    hotpack submits nothing to the legacy stream: the implicit dependency would break the capture.
 //    - Before the first capture begins, an event is recorded on each used stream.
-//    - Releases while a capture is active are put aside (quarantine) and handed over when none is. So what is in the
-//      engine's free space was released before, and has its event.
-//    - A request meanwhile waits for these events: on its stream, or, without stream, on the host.
-//    `captures_` is raised before the driver is asked to begin and `syncing_` while events or synchronisations are
-//    under way; each side looks at the other's counter after it has raised its own (sequentially consistent), so never
-//    both at once. Beginning a capture may thus wait for another thread's synchronisation.
-// 7. Several contexts: the same, with a legacy stream in each; barriers cover all contexts that were seen, since any of
-//    them may have used the memory.
-// 8. When the driver refuses an event, or there are more streams than numbers, the host waits: for all contexts that
-//    were seen. If that is not possible either (a capture), the request is not served.
+//    - Releases during a capture go into quarantine, and to the engine when no capture is active. So memory in the
+//      engine's free space was released before the capture and has its event.
+//    - A request during a capture waits for these events: on its stream, or on the host if it names none.
+//    - `captures_` is raised before the driver is asked to begin; `syncing_` while events are recorded or the host
+//      waits. Each side raises its own counter and then reads the other's (sequentially consistent), so both never
+//      proceed at once. Beginning a capture may thus wait for another thread's synchronisation.
+// 7. Several contexts. Each has a legacy stream. Barriers cover all contexts seen, since any may have used the memory.
+// 8. If the driver refuses an event, or numbers run out, the host waits for all contexts seen. If a capture forbids
+//    that, the request is not served.
 //
-// Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, a pooled one for all
-// contexts, and captures are asked for at each call.
+// Without hooks (libhotpack.so alone) streams are not seen. Every release waits for its stream, a pooled one for all
+// contexts, and each call asks the driver for captures. Exception:
 //
-// 9. Unless the program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce
-//    captures. Then
-//    - A release on "any stream" (pooled, or of a user that cannot be told to record) is ordered by an event of each
-//      whole context (ContextEvents): it covers streams that were never named and streams that have ended. Recorded
-//      when it is needed, or at the release if the block's memory went to another stream before (CrossingBlocks). The
-//      host waits where the driver has no such events.
-//    - A stream needs not join (2): what was released before the second stream was named has one tick, `past_tick_`,
-//      which counts for all memory until that work is done.
-//    - What a stream is known to come after is its own only as long as the handle is (UsedStreams::Identify).
-//    - A use that was told of is recorded at the release, as long as the program answers for that stream's handle.
-//    - Before an event of a context is recorded, or the host waits, all named streams are asked whether they capture:
-//      either would invalidate a capture that nobody has announced. Then, and on a capturing stream, a request whose
-//      memory would have to wait is not served (preload/serve/driver_blocks.h has another place for it).
-//    - A pooled release during a capture is handed over at once, unless it has users: its own stream needs no event.
+// 9. The program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce captures.
+//    - A release on "any stream" (pooled, or with a user that cannot record) is ordered by an event of each whole
+//      context (ContextEvents). The event also covers unnamed and ended streams.
+//    - That event is recorded when it is needed, or at the release if the block's memory went to another stream before
+//      (CrossingBlocks). The host waits where the driver has no such events.
+//    - Streams do not join (2). All releases before the second stream was named share one tick, `past_tick_`. It
+//      applies to all memory until that work is done.
+//    - What a stream comes after is known only as long as its handle is the same stream's (UsedStreams::Identify).
+//    - A recorded use gets its event at the release, as long as the program answers for that stream's handle.
+//    - Recording a context's event, or waiting on the host, would invalidate an unannounced capture. So before either,
+//      all named streams are asked whether they capture.
+//    - If one does, or on a capturing stream, a request whose memory would have to wait is not served.
+//      preload/serve/driver_blocks.h serves it instead.
+//    - A pooled release during a capture reaches the engine at once, unless it has users: its stream needs no event.
 #pragma once
 
 #include <atomic>
@@ -76,132 +77,116 @@
 #include "runtime/engine/engine.h"
 #include "runtime/process/arena_table.h"
 
-// Set by work_hooks.cc; constantly 0 without hooks (standalone.cc).
+// Set by work_hooks.cc. Constantly 0 without hooks (standalone.cc).
 extern "C" int hotpack_per_thread_stream_used;
 
 namespace hotpack {
 
-// How a request or a release names its stream.
-inline const CUstream kNoStream = reinterpret_cast<CUstream>(~uintptr_t{0});  // any stream
+// In place of a stream's handle: any stream.
+inline const CUstream kNoStream = reinterpret_cast<CUstream>(~uintptr_t{0});
 
-// Tells streams apart: the handle, and for the per-thread default stream the thread too.
+// A key that tells streams apart: the handle, and for the per-thread default stream also the thread.
 uint64_t StreamKey(CUstream stream);
 
-// Small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Per-thread default
-// streams have one each. Lock-free, no heap.
+// Returns a small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Each
+// per-thread default stream has its own. Lock-free, no heap.
 uint32_t StreamOrdinal(CUstream stream);
 
-// What the engine is told of a request's stream: its ordinal, and whether a stream was named.
+// Returns the engine's tag of a request's stream: its ordinal, and whether a stream was named.
 inline uint32_t StreamTag(CUstream stream) { return stream == kNoStream ? 0 : StreamOrdinal(stream) | kStreamOrdered; }
 
-// Which work may still use a block when it is released.
+// Which work may still use a block at its release.
 enum class ReleaseKind : uint8_t {
-  kOrdered,  // work that comes before this point of the stream that is named (cuMemFreeAsync), or any if none is
-  kPooled,   // any that was submitted; the stream that is named needs no order (hotpack_free_pooled)
+  kOrdered,  // work before this point of the named stream (cuMemFreeAsync); any work if no stream is named
+  kPooled,   // any submitted work; the named stream needs no order (hotpack_free_pooled)
 };
 
 class StreamOrder {
  public:
-  // Gives the block at `address` back to its arena, at once or, during a capture, later. `stream`: the stream that is
-  // named, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
+  // Gives the block at `address` back to its arena: at once, or later during a capture. `stream`: the named stream, or
+  // kNoStream for work on all streams. Returns kInvalidValue if no live block starts there.
   EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream, ReleaseKind kind);
 
-  // hotpack_keep_streams. Before the first request; later it has no effect.
+  // hotpack_keep_streams. Has an effect only before the first request.
   void KeepStreams();
-  // True if the program's word is all that is known of streams, and order is kept by events of whole contexts (9.).
+  // Returns true if streams are known only from the program's promise. Events of whole contexts then keep the order
+  // (9.).
   bool ByContexts() const { return !kHooksPresent && kept_.load(std::memory_order_relaxed); }
-  // hotpack_keep_streams was called, with or without an effect: private pools serve what graphs use.
+  // Returns true after hotpack_keep_streams, effective or not. Private pools then serve the memory of graphs.
   bool Promised() const { return promised_.load(std::memory_order_relaxed); }
-  // hotpack_except_stream: the promise does not hold for this one, which may be destroyed without a word.
+  // hotpack_except_stream: excludes this stream from the promise. It may be destroyed unannounced.
   void StreamMayEnd(CUstream stream);
-  // A request, a release or a use names the stream: if it has no number yet, it gets one.
+  // Gives the stream a number if it has none. Called when a request, a release or a use names it.
   void Named(CUstream stream) {
     if (kept_.load(std::memory_order_relaxed) && reinterpret_cast<uintptr_t>(stream) > 1 &&
         streams_.Find(stream) == kAllStreams) [[unlikely]]
       FirstUse(stream);
   }
 
-  // Nothing but the legacy stream has been used so far, nothing captured, nothing recorded: a release is the engine's
-  // alone, and nothing waits for being handed over.
+  // Returns true as long as only the legacy stream was used, and nothing was captured or recorded. Releases then
+  // concern the engine alone, and none is in quarantine.
   bool OneStream() const {
     return simple_.load() && __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) == 0;
   }
 
-  // Work that is submitted to `stream` of the arena's context from now on (kNoStream: to any) comes after `after`.
-  // False: not possible now.
+  // Orders work that is submitted to `stream` of the arena's context from now on (kNoStream: to any stream) after
+  // `after`. Returns false if that is not possible now.
   bool OrderReuse(ContextArena* arena, CUstream stream, const ReuseAfter& after) {
     return after.empty() || (after.LatestTick() <= settled_.load(std::memory_order_acquire)) ||
            OrderAfter(arena, stream, after);
   }
 
-  // The live block at `address` is used by work on `stream`, beside the stream that its release will name. Forgotten
-  // with the release.
+  // Records that work on `stream` uses the live block at `address`, in addition to the stream that its release will
+  // name. Forgotten with the release.
   void RecordUse(DeviceAddress address, CUcontext context, CUstream stream);
 
-  // Hands over what is in quarantine, if no capture is active now. `seen`: a stream that is valid now; without hooks
-  // only what waits for this stream is looked at. Cheap when there is nothing.
+  // Releases quarantined blocks to their arenas if no capture is active. `seen`: a stream that is valid now. Without
+  // hooks only the blocks that wait for this stream are checked. Cheap when there are none.
   void Drain(CUstream seen = kNoStream) {
     if (waiting_count_.load(std::memory_order_relaxed) != 0 || GraphBlocks().AnyFreed()) DrainSome(seen);
   }
 
-  // Hook of work: the stream is about to be used, perhaps for the first time.
+  // Hook of work: call before work is submitted to the stream, perhaps for the first time.
   void FirstUse(CUstream stream);
-  // Hook of work that may wait for the host (cuStreamWaitValue, batched memory operations): it is about to be
-  // submitted. Events are recorded at every release from now on: one that is recorded later would wait for that work
+  // Hook of work that may wait for the host (cuStreamWaitValue, batched memory operations): call before it is
+  // submitted. From then on every release records an event, because an event recorded later would wait for that work
   // too.
   void HostWait();
-  // Hook of stream destruction: call before the driver is asked.
+  // Hook of stream destruction: call before the driver call.
   void DestroyStream(CUstream stream);
 
-  // Hook of context creation, and of the first request in a context: call before the program can submit work to it.
+  // Hook of context creation and of the first request in a context: call before the program can submit work to it.
   void NoteContext(CUcontext context);
 
-  // Hooks of captures. Begin: call before the driver is asked. Cancel: the driver refused.
+  // Hooks of captures. Begin: call before the driver call. Cancel: call if the driver refused.
   void BeginCapture(CUstream stream);
   void CaptureBegan(CUcontext context, CUstream stream);
   void CancelCapture();
-  // After the driver's cuStreamEndCapture or cuStreamDestroy; `over`: the stream is not capturing any more.
+  // Call after the driver's cuStreamEndCapture or cuStreamDestroy. `over`: the stream is no longer capturing.
   void CaptureMayHaveEnded(CUstream stream, bool over);
 
-  // A capture is active that has been announced, or seen by hooks.
+  // Returns true if an announced capture, or one that hooks saw, is active.
   bool AnyCapture() const { return captures_.load() > 0; }
 
-  // True if `stream` is taking part in a capture. Asks the driver only if a capture may be active.
+  // Returns true if `stream` takes part in a capture. Asks the driver only if a capture may be active.
   bool IsCapturing(CUstream stream) const;
 
-  // No capture is active, as far as is known. (One that nobody announces may begin at any moment.)
+  // Returns true if no known capture is active. An unannounced one may begin at any moment.
   bool MayWait() {
     const bool may = EnterSynchronize();
     if (may) LeaveSynchronize();
     return may;
   }
 
-  // While it lives, no thread begins a capture that hooks see. Captures that are active go on. False: one is just
-  // beginning.
-  class CaptureHold {
-   public:
-    explicit CaptureHold(StreamOrder* order) : order_(order), ok_(order->HoldCaptures()) {}
-    ~CaptureHold() {
-      if (ok_) order_->LeaveSynchronize();
-    }
-    CaptureHold(const CaptureHold&) = delete;
-    CaptureHold& operator=(const CaptureHold&) = delete;
-    explicit operator bool() const { return ok_; }
-
-   private:
-    StreamOrder* const order_;
-    const bool ok_;
-  };
-
-  // Waits for all work of `context` (null: the current one), and, if there are several, of all contexts. False: a
-  // capture is active.
+  // Waits for all work of `context` (null: the current one), and of all contexts if there are several. Returns false if
+  // a capture is active.
   bool Synchronize(CUcontext context);
 
-  // The context is about to be destroyed: its quarantined blocks (`arena`, may be null), streams and captures are
-  // forgotten.
+  // Call before the context is destroyed. Forgets its streams, captures and quarantined blocks (of `arena`, may be
+  // null).
   void ForgetContext(CUcontext context, const ContextArena* arena);
 
-  // In a forked child: nothing is live any more.
+  // In a forked child: forgets everything.
   void ResetAfterFork();
 
  private:
@@ -241,7 +226,7 @@ class StreamOrder {
   bool RecordNow(uint32_t stream);
   bool AsksCapturing(CUstream stream) const;
 
-  // stream_edges.cc: what is said to the driver
+  // stream_edges.cc: driver calls
   bool Edge(uint32_t from, uint64_t tick, uint32_t to);
   bool Join(uint32_t stream, uint64_t tick);
   bool JoinDuringCapture(uint32_t stream, uint64_t tick);
@@ -255,7 +240,6 @@ class StreamOrder {
   bool SynchronizeOne(CUcontext context);
   bool SynchronizeStream(CUstream stream);
   bool EnterSynchronize();
-  bool HoldCaptures();
   void LeaveSynchronize() { syncing_.fetch_sub(1); }
 
   // stream_captures.cc
@@ -265,7 +249,8 @@ class StreamOrder {
   void DrainSome(CUstream seen);
 
   void NotSimple();
-  bool Seen() const { return kHooksPresent || kept_.load(std::memory_order_relaxed); }  // streams and captures are
+  // streams and captures are seen
+  bool Seen() const { return kHooksPresent || kept_.load(std::memory_order_relaxed); }
 
   static constexpr size_t kFixed = 1024;  // then the heap
 
@@ -273,32 +258,32 @@ class StreamOrder {
   ContextEvents context_events_;
   CrossingBlocks crossing_;
   std::atomic<uint64_t> tick_{1};     // of the last release; the first has 2
-  std::atomic<uint64_t> settled_{0};  // releases up to it come before whatever is submitted from now on
+  std::atomic<uint64_t> settled_{0};  // releases up to it come before all work submitted from now on
   std::atomic<bool> kept_{false};     // without hooks: KeepStreams
   std::atomic<bool> promised_{false};
-  std::atomic<uint64_t> found_devices_{0};  // FindContexts: bit d, of device d
-  std::atomic<bool> simple_{true};    // false for good with the first stream, capture, use, or release that had to wait
-  std::atomic<bool> leaving_{false};  // a thread is at the end of `simple_`, or it is over
-  std::atomic<bool> left_{false};     // ... it is over
-  std::atomic<uint64_t> past_tick_{0};  // 9.: releases up to here were not stamped; 0: none, or they are settled
+  std::atomic<uint64_t> found_devices_{0};  // FindContexts: bit d belongs to device d
+  std::atomic<bool> simple_{true};  // false for good after the first stream, capture, use, or release that had to wait
+  std::atomic<bool> leaving_{false};    // a thread is setting `simple_` to false, or has done so
+  std::atomic<bool> left_{false};       // `simple_` is false for good
+  std::atomic<uint64_t> past_tick_{0};  // 9.: releases up to it were not stamped; 0: none, or all settled
   std::atomic<int> state_{kOne};
   std::atomic<bool> host_waits_{false};
   std::atomic<int> captures_{0};
   std::atomic<int> syncing_{0};
-  std::atomic<bool> beginning_{false};     // a thread is at the events of 6.
-  std::atomic<uint64_t> capture_tick_{0};  // these events stand for releases up to here
+  std::atomic<bool> beginning_{false};     // a thread is recording the events of 6.
+  std::atomic<uint64_t> capture_tick_{0};  // these events stand for releases up to this tick
   std::atomic<size_t> waiting_count_{0};
   std::atomic<size_t> use_count_{0};
-  std::mutex mutex_;  // of what follows; never held across a driver call
+  std::mutex mutex_;  // guards the members below; never held across a driver call
   Waiting fixed_[kFixed] = {};
   size_t fixed_count_ = 0;
   std::vector<Waiting>* overflow_ = nullptr;
   std::vector<Capture>* began_ = nullptr;                                     // origin streams of active captures
   std::vector<CUcontext>* contexts_ = nullptr;                                // seen and not destroyed
-  std::unordered_map<DeviceAddress, std::vector<uint32_t>>* uses_ = nullptr;  // hotpack_record_use
+  std::unordered_map<DeviceAddress, std::vector<uint32_t>>* uses_ = nullptr;  // of hotpack_record_use
 };
 
-// The process's. Its only nontrivial members are mutexes, whose destructors do nothing.
+// The one of the process. Its only nontrivial members are mutexes, whose destructors do nothing.
 extern StreamOrder process_order;
 inline StreamOrder& Order() { return process_order; }
 

@@ -19,7 +19,7 @@ uint32_t HandleHash(CUstream handle) {
   return (static_cast<uint32_t>(reinterpret_cast<uint64_t>(handle)) * 0x9E3779B1u) >> (32 - kHotpackHandleBits);
 }
 
-// Threads are told apart for ever: the address of a thread's storage would come back.
+// Numbers of threads are never reused. The address of a thread's storage would be.
 uint64_t ThreadNumber() {
   static constinit std::atomic<uint64_t> next{1};
   static __attribute__((tls_model("initial-exec"))) thread_local uint64_t number = 0;
@@ -61,7 +61,7 @@ uint32_t UsedStreams::FindOwn(CUcontext context) const {
   return slots_[own.number].generation.load(std::memory_order_acquire) == own.generation ? own.number : kAllStreams;
 }
 
-// The lock is held. Only default streams go by context.
+// The lock is held. Only default streams are distinguished by context.
 uint32_t UsedStreams::FindSlot(CUstream handle, CUcontext context, StreamKind kind) const {
   const bool named = kind == StreamKind::kBlocking || kind == StreamKind::kNonBlocking;
   for (uint32_t i = 0; i < count_; ++i) {
@@ -93,7 +93,7 @@ uint32_t UsedStreams::Add(CUstream handle, CUcontext context, StreamKind kind, b
       known_[number][i].store(0, std::memory_order_relaxed);
       known_[i][number].store(0, std::memory_order_relaxed);
     }
-    if (slot.context != context) std::fill(slot.events, slot.events + kEvents, nullptr);  // those stay the driver's
+    if (slot.context != context) std::fill(slot.events, slot.events + kEvents, nullptr);  // the driver still owns those
     if (kind == StreamKind::kPerThread) ++per_thread_;
     slot.state = State::kJoining;
     slot.kind = kind;
@@ -127,7 +127,7 @@ void UsedStreams::Joined(uint32_t number) {
   }
 }
 
-// The lock is held. Two handles of one hash: the second is looked up each time.
+// The lock is held. Of two handles with one hash, the second is searched each time.
 void UsedStreams::Publish(const Slot& slot, uint32_t number) {
   const uint32_t i = HandleHash(slot.handle);
   if (__atomic_load_n(&hotpack_stream_handles[i], __ATOMIC_RELAXED) != 0) return;
@@ -174,7 +174,7 @@ void UsedStreams::ForgetContext(CUcontext context) {
     slot.context = nullptr;
     slot.generation.fetch_add(1);
     if (slot.kind == StreamKind::kPerThread) --per_thread_;
-    std::fill(slot.events, slot.events + kEvents, nullptr);  // they went with the context
+    std::fill(slot.events, slot.events + kEvents, nullptr);  // they ended with the context
     std::fill(slot.ticks, slot.ticks + kEvents, 0);
   }
 }
@@ -205,7 +205,7 @@ UsedStreams::Stream UsedStreams::Get(uint32_t number) const {
   return {number, slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished, slot.may_end};
 }
 
-// A call under way with a stream's handle, or with its events, which it may outlive. False: gone.
+// A call in progress with a stream's handle, or with its events, which it may outlive. False: gone.
 class UsedStreams::Use {
  public:
   enum What { kHandle, kEvent };
@@ -284,7 +284,7 @@ bool UsedStreams::AnyCapturing(const CudaDriver& driver) {
     CurrentScope scope(driver, use.context);
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult result = driver.StreamIsCapturing(use.handle, &status);
-    // Asked of the legacy stream the driver refuses while a blocking stream of its context captures.
+    // For the legacy stream the driver refuses the query while a blocking stream of its context captures.
     if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
         (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
       return true;
@@ -355,7 +355,7 @@ CUevent UsedStreams::LatestEvent(uint32_t number) const {
   const Slot& slot = slots_[number];
   const uint64_t tick = slot.ticks[slot.last_event];
   if (tick != 0 && tick != kBusy) return slot.events[slot.last_event];
-  int best = -1;  // it is being recorded again: the next best
+  int best = -1;  // it is being recorded again: take the next best
   for (int k = 0; k < kEvents; ++k) {
     if (slot.ticks[k] != kBusy && slot.ticks[k] != 0 && (best < 0 || slot.ticks[k] > slot.ticks[best])) best = k;
   }

@@ -1,8 +1,8 @@
-// The streams that work is submitted to, each with a number, and the events that were recorded on them.
+// The streams that work is submitted to, each with a number, and the events recorded on them.
 //
-// A number is given out again only when nothing refers to it: the stream is gone and all releases on it are settled
-// (come before whatever is submitted from now on). Streams of a context that has ended are gone at once, with their
-// work done.
+// 1. A number is reused only when nothing refers to it: the stream is gone, and all releases on it are settled (come
+//    before all work submitted from now on).
+// 2. Streams of an ended context are gone at once, and their work is done.
 #pragma once
 
 #include <cuda.h>
@@ -16,14 +16,14 @@
 #include "runtime/memory/cuda_driver.h"
 #include "runtime/memory/reuse.h"
 
-// The handles that need no look at their first use any more, by hash; read by work_hooks.cc at each call. 0: free.
+// Handles that need no further check at their use, by hash. work_hooks.cc reads them at each call. 0: free.
 inline constexpr uint32_t kHotpackHandleBits = 12;
 extern "C" uint64_t hotpack_stream_handles[1u << kHotpackHandleBits];
 
 namespace hotpack {
 
 enum class StreamKind : uint8_t {
-  kLegacy,  // of a context; waits for, and is waited for by, its blocking and per-thread streams
+  kLegacy,  // one per context; it and the context's blocking and per-thread streams wait for each other
   kBlocking,
   kNonBlocking,
   kPerThread,  // a thread's own default stream in a context; blocking. Other threads have no name for it
@@ -34,70 +34,71 @@ class UsedStreams {
  public:
   static constexpr uint32_t kCapacity = 256;
 
-  struct Stream {  // a copy of what is known of one
+  struct Stream {  // a copy of one stream's entry
     uint32_t number;
     CUstream handle;
     CUcontext context;
     StreamKind kind;
-    bool gone;      // its handle means nothing any more
+    bool gone;      // its handle is not valid any more
     bool finished;  // ... and its work is done
-    bool may_end;   // it may be destroyed without a word: its handle is good only while a call names it
+    bool may_end;   // it may be destroyed unannounced: its handle is valid only while a call names it
   };
 
-  // The number of a stream that was added under this handle; kAllStreams: none was. Lock-free.
+  // Returns the number of the stream that was added under this handle, kAllStreams if none was. Lock-free.
   uint32_t Find(CUstream handle) const;
   uint32_t FindLegacy(CUcontext context) const;
   uint32_t FindOwn(CUcontext context) const;  // the calling thread's per-thread default stream
 
-  // Adds a stream. *fresh: the caller orders it after what was before, then calls Joined; until then another thread
-  // that adds the same one waits here. kAllStreams: no number is free.
+  // Adds a stream and returns its number, kAllStreams if none is free. *fresh: the caller orders the stream after all
+  // earlier work, then calls Joined. Until then other threads that add the same stream wait here.
   uint32_t Add(CUstream handle, CUcontext context, StreamKind kind, bool* fresh);
   void Joined(uint32_t number);
 
-  // The handle, or the context's handles, are about to mean nothing: waits for the calls that other threads make with
-  // them right now. Of a stream that is gone the events stay; of a context they do not.
+  // Call before the handle, or the context's handles, become invalid. Waits for the calls that other threads make with
+  // them right now. Events of a removed stream stay; those of a context do not.
   void Remove(CUstream handle);
   void ForgetContext(CUcontext context);
-  // What is gone and has no release after `tick` frees its number.
+  // Frees the numbers of gone streams without a release after `tick`.
   void Recycle(uint64_t tick);
 
-  // The stream may be destroyed without a word. The handle is good now.
+  // Marks that the stream may be destroyed unannounced. The handle must be valid now.
   void SetMayEnd(uint32_t number);
-  // Another stream may have got the handle since the number was given: it knows of nothing then. The handle is good
-  // now. Without the driver's word for it (cuStreamGetId, CUDA 12.0) any stream but a default one counts as another
-  // one.
+  // Checks whether another stream has got the handle since the number was given. If so, nothing is known of it. The
+  // handle must be valid now. Without cuStreamGetId (CUDA 12.0) any stream but a default one counts as another stream.
   void Identify(const CudaDriver& driver, uint32_t number);
-  // Whether one of the streams is capturing, or may be: the driver is asked of each that cannot have ended.
+  // Returns true if a stream is or may be capturing. Asks the driver for each stream that cannot have ended.
   bool AnyCapturing(const CudaDriver& driver);
 
-  // Copies of all streams that have a number; at most kCapacity. Ascending.
+  // Writes copies of all numbered streams, at most kCapacity, ascending. Returns their number.
   size_t List(Stream* streams) const;
   Stream Get(uint32_t number) const;
 
-  // Records an event on the stream; it then stands for all releases up to `tick`, read before the call. A per-thread
-  // stream: the calling thread's own. Returns the event, which may be recorded again later (then it stands for more);
-  // null: the stream is gone, or the driver refused.
+  // Records an event on the stream and returns it; it stands for all releases up to `tick`, read before the call. A
+  // per-thread stream: the calling thread's own. The event may be recorded again later; then it stands for more.
+  // Returns null if the stream is gone or the driver refused.
   CUevent Record(const CudaDriver& driver, uint32_t number, uint64_t tick);
-  // The earliest event there is that stands for releases of the stream up to `tick` at least; null.
+  // Returns the earliest event that stands for at least the stream's releases up to `tick`; null if there is none.
   CUevent EventAfter(uint32_t number, uint64_t tick) const;
-  CUevent LatestEvent(uint32_t number) const;  // recorded last; null
-  // The stream's coming work waits for the event, one of stream `from`. The same; true if `from` went with its context.
+  CUevent LatestEvent(uint32_t number) const;  // null if there is none
+  // Makes the stream's coming work wait for an event of stream `from`. Returns true also if `from` ended with its
+  // context.
   bool Wait(const CudaDriver& driver, uint32_t number, uint32_t from, CUevent event);
-  // The stream's coming work waits for the event, which is of no stream (preload/streams/context_events.h).
+  // Makes the stream's coming work wait for an event of no stream (preload/streams/context_events.h).
   bool WaitFor(const CudaDriver& driver, uint32_t number, CUevent event);
-  // The host waits for the latest event of the stream; true also if there is none.
+  // The host waits for the stream's latest event. Returns true also if there is none.
   bool WaitOnHost(const CudaDriver& driver, uint32_t number);
-  // The host waits for all work of the stream; true also if the stream is gone (it has left an event).
+  // The host waits for all work of the stream. Returns true also if the stream is gone: it has left an event.
   bool Synchronize(const CudaDriver& driver, uint32_t number);
 
-  // A block was released on the stream at `tick`.
+  // Notes that a block was released on the stream at `tick`.
   void NoteRelease(uint32_t number, uint64_t tick);
   uint64_t LastRelease(uint32_t number) const { return slots_[number].last_release.load(std::memory_order_acquire); }
-  // Another stream had to wait for this one: its next releases are worth an event each.
+  // Notes that another stream had to wait for this one. Its next releases record an event each.
   void NoteWanted(uint32_t number) { slots_[number].wanted.store(kWanted, std::memory_order_relaxed); }
   bool TakeWanted(uint32_t number);
 
-  // Whether `stream`'s coming work is known to come after the releases of `other` up to `tick`; and noting that.
+  // Returns whether `stream`'s coming work is known to come after the releases of `other` up to `tick`. NoteKnown notes
+  // it.
   bool Knows(uint32_t stream, uint32_t other, uint64_t tick) const;
   void NoteKnown(uint32_t stream, uint32_t other, uint64_t tick);
   bool KnowsAll(uint32_t stream, uint64_t tick) const;
@@ -108,7 +109,7 @@ class UsedStreams {
  private:
   enum class State : uint8_t { kFree, kJoining, kUsed, kGone };
   static constexpr int kEvents = 8;
-  static constexpr uint32_t kPerThreadCapacity = kCapacity / 2;  // they are never gone: nobody tells us
+  static constexpr uint32_t kPerThreadCapacity = kCapacity / 2;  // never gone: their end is not reported
   static constexpr int kWanted = 64;                             // releases
   static constexpr uint64_t kBusy = ~uint64_t{0};
   struct Slot {
@@ -116,15 +117,15 @@ class UsedStreams {
     StreamKind kind;
     bool finished;
     bool may_end;
-    uint64_t id;  // the driver's; 0: not asked for yet
+    uint64_t id;  // the driver's; 0: not read yet
     CUstream handle;
     CUcontext context;
     uint64_t thread;  // of a per-thread stream
     CUevent events[kEvents];
     uint64_t ticks[kEvents];  // 0: not recorded yet; kBusy: being recorded
     uint32_t next_event;
-    uint32_t last_event;  // recorded last, of those with a tick
-    uint32_t users;       // calls under way with the handle
+    uint32_t last_event;  // of those with a tick, the one recorded last
+    uint32_t users;       // calls in progress with the handle
     std::atomic<uint64_t> last_release;
     std::atomic<int> wanted;
     std::atomic<uint64_t> known_all;
@@ -140,7 +141,7 @@ class UsedStreams {
   uint32_t per_thread_ = 0;
   Slot slots_[kCapacity] = {};
   std::atomic<uint64_t> known_[kCapacity][kCapacity] = {};
-  std::atomic<uint32_t> numbers_[1u << kHotpackHandleBits] = {};  // beside hotpack_stream_handles
+  std::atomic<uint32_t> numbers_[1u << kHotpackHandleBits] = {};  // parallel to hotpack_stream_handles
   std::atomic<uint32_t> first_legacy_{0};                         // number + 1 of the first context's; 0: none
   std::atomic<CUcontext> first_context_{nullptr};
 };

@@ -1,4 +1,4 @@
-// What PyTorch calls for each tensor.
+// The functions that PyTorch calls for each tensor.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace hotpack_torch {
 namespace {
 
-// Under the simulated device its checker is told what the program was given: nobody else sees these blocks. (What a
-// pool gives is part of one of the driver's blocks, which the checker knows. simgpu/checker.h)
+// Tells the simulated device's checker which blocks the program got, since nothing else knows them. (A pool's blocks
+// are parts of a driver block, which the checker knows. simgpu/checker.h)
 struct Checker {
   void (*given)(uint64_t address, size_t bytes, void* stream) = nullptr;
   void (*returned)(uint64_t address, void* stream) = nullptr;
@@ -39,8 +39,8 @@ const Checker& GetChecker() {
   return checker;
 }
 
-// Devices copy between each other's memory directly where they can; the driver gives virtual memory no such right by
-// itself.
+// Devices copy directly between each other's memory where they can. For virtual memory the driver does not enable that
+// by itself.
 void NoteDevice(int device) {
   static std::atomic<uint64_t> served{0};
   const uint64_t bit = uint64_t{1} << device;
@@ -75,7 +75,7 @@ void Release(void* pointer, int device, void* stream) {
   if (const Checker& checker = GetChecker(); checker.returned != nullptr) {
     checker.returned(reinterpret_cast<uint64_t>(pointer), stream);
   }
-  // A device that cannot be made current any more (the end of the process) does not matter to the release.
+  // If the device cannot be made current any more (the end of the process), the release still works.
   const DeviceScope scope(device);
   hotpack_free_pooled(pointer, stream);  // PyTorch's contract: the memory returns to the pool of its stream
 }
@@ -116,7 +116,7 @@ void hotpack_torch_free(void* pointer, ssize_t size, int device, void* stream) t
   if (TheHistory().on()) TheHistory().Note(HOTPACK_TORCH_FREE, device, pointer, bytes, stream);
   hotpack_torch::Release(pointer, device, stream);
 } catch (...) {
-  // No host memory for the lists: the block stays where it is, which is a leak and nothing worse.
+  // Out of host memory for the lists: the block stays live. It leaks, but nothing worse happens.
 }
 
 void hotpack_torch_init(int) { hotpack_keep_streams(); }
@@ -132,8 +132,8 @@ void hotpack_torch_memory_fraction(double fraction, int device) {
       device, fraction == 1 ? UINT64_MAX : static_cast<uint64_t>(std::floor(fraction * static_cast<double>(total))));
 }
 
-// The block that `pointer` lies in. (PyTorch asks so as to share memory with other processes, which blocks of an arena
-// cannot be.) O(blocks).
+// Returns the start of the block that contains `pointer`. (PyTorch needs it to share memory with other processes, which
+// arenas do not support.) O(blocks).
 void* hotpack_torch_base_alloc(void* pointer, size_t* size) try {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   size_t bytes = 0;

@@ -34,7 +34,7 @@ const Driver* Load() {
   return found ? &driver : nullptr;
 }
 
-// Retained once and for all: PyTorch keeps its primary contexts to the end of the process too.
+// Retained and never released: PyTorch also keeps its primary contexts to the end of the process.
 CUcontext PrimaryContext(const Driver& driver, int device) {
   static std::atomic<CUcontext> contexts[kDevices];
   if (device < 0 || device >= kDevices) return nullptr;
@@ -83,7 +83,7 @@ size_t TotalBytes(int device) {
 }
 
 size_t FreeBytes(int device) {
-  const DeviceScope scope(device);  // the driver speaks of the current one
+  const DeviceScope scope(device);  // the driver's answer is for the current device
   size_t free = 0, total = 0;
   return scope.ok() && GetDriver()->MemGetInfo(&free, &total) == CUDA_SUCCESS ? free : 0;
 }

@@ -1,4 +1,4 @@
-// The few driver functions that the allocator calls itself, as whoever hooks the driver has them.
+// The driver functions that the allocator calls itself; hooked ones if a preload hooks them.
 #pragma once
 
 #include <cuda.h>
@@ -21,10 +21,10 @@ struct Driver {
   decltype(&cuThreadExchangeStreamCaptureMode) ThreadExchangeStreamCaptureMode = nullptr;
 };
 
-// Null: there is no driver, or it lacks one of them.
+// Returns null if there is no driver or if it lacks one of them.
 const Driver* GetDriver();
 
-// The device's primary context, which is PyTorch's, is current while this lives. One driver call if it is already.
+// Makes the device's primary context, which is PyTorch's, current while it lives. One driver call if it is already.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -38,10 +38,10 @@ class DeviceScope {
   bool pushed_ = false;
 };
 
-// Bytes of the device in all; 0: the driver does not say.
+// Returns the device's total bytes; 0: unknown.
 size_t TotalBytes(int device);
 
-// Bytes of it that are free; 0: the driver does not say.
+// Returns the device's free bytes; 0: unknown.
 size_t FreeBytes(int device);
 
 inline bool IsCapturing(const Driver& driver, void* stream) {

@@ -16,24 +16,26 @@
 namespace hotpack_torch {
 namespace {
 
-// c10/util/Exception.h: what c10::Error's constructor takes, beside the text.
+// c10/util/Exception.h: the argument of c10::Error's constructor, in addition to the text.
 struct SourceLocation {
   const char* function;
   const char* file;
   uint32_t line;
 };
 
-// The exception's class lies in PyTorch's libraries, which this one is not linked with: it serves PyTorch built against
-// any CUDA. By the C++ ABI (Itanium, 2.9.4 and 5.2) an object of it is its constructor, run on enough memory, and its
-// type information and complete destructor (the vtable's first function, since std::exception's destructor is its first
-// virtual one) are all that a throw needs. Before PyTorch 2.15 the class has no constructor of its own: it adds nothing
-// to c10::Error, so an object is one of that class with the other's vtable.
+// The exception's class is in PyTorch's libraries. This library does not link to them, because it serves PyTorch built
+// for any CUDA version. By the C++ ABI (Itanium, 2.9.4 and 5.2) a throw needs three things:
+//  - an object, which is its constructor run on enough memory;
+//  - its type information;
+//  - its complete destructor: the vtable's first function, since std::exception's destructor is its first virtual one.
+// Before PyTorch 2.15 the class has no constructor of its own. It adds nothing to c10::Error, so an object is a
+// c10::Error with the class's vtable.
 struct ErrorClass {
   using Construct = void (*)(void* self, SourceLocation where, std::string text);
   using Destroy = void (*)(void* self);
   Construct construct = nullptr;
   std::type_info* type = nullptr;
-  void** vtable = nullptr;  // behind the offset and the type information: what objects point to
+  void** vtable = nullptr;  // behind the offset and the type information: where objects point to
   bool Known() const { return construct != nullptr && type != nullptr && vtable != nullptr; }
   Destroy destroy() const { return reinterpret_cast<Destroy>(vtable[0]); }
 };
@@ -86,7 +88,7 @@ void ThrowOutOfMemory(size_t bytes, int device) {
   const std::string text = Describe(bytes, device);
   const ErrorClass error = FindErrorClass();
   if (!error.Known()) throw std::runtime_error(text);
-  constexpr size_t kEnough = 1024;  // an object of today's PyTorch has some 150 bytes
+  constexpr size_t kEnough = 1024;  // today's PyTorch needs about 150 bytes
   void* object = abi::__cxa_allocate_exception(kEnough);
   error.construct(object, {"hotpack_torch_malloc", "hotpack", 0}, text);
   *static_cast<void***>(object) = error.vtable;

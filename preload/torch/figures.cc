@@ -22,7 +22,7 @@ void Lower(hotpack_torch_stat* stat, uint64_t by) {
   stat->freed += by;
 }
 
-// function(stat) for each that counts since some moment.
+// Calls function(stat) for each figure that counts since some moment.
 template <typename Function>
 void ForEachStat(hotpack_torch_stats* stats, Function function) {
   for (auto* group : {stats->allocation, stats->allocated_bytes, stats->requested_bytes}) {

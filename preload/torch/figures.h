@@ -1,4 +1,4 @@
-// What torch.cuda.memory_stats asks for, counted at each request and release.
+// The figures of torch.cuda.memory_stats, counted at each request and release.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 namespace hotpack_torch {
 
 inline constexpr int kDevices = 64;
-inline constexpr size_t kSmall = size_t{1} << 20;  // PyTorch's small pool: requests of at most this
+inline constexpr size_t kSmall = size_t{1} << 20;  // PyTorch's small pool: requests of at most this size
 
 inline size_t RoundUp(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
 
-// Of one device. Thread-safe.
+// Figures of one device. Thread-safe.
 class Figures {
  public:
   void Allocated(size_t bytes);
@@ -30,7 +30,7 @@ class Figures {
   hotpack_torch_stats stats_ = {.fraction = 1};
 };
 
-// Null: no such device.
+// Returns null if there is no such device.
 Figures* FiguresOf(int device);
 
 }  // namespace hotpack_torch

@@ -19,14 +19,14 @@ bool InArena(int device, uint64_t address) {
   });
 }
 
-// Whether the process holds more of the device than hotpack_set_limit allows.
+// Returns whether the process holds more of the device than hotpack_set_limit allows.
 bool OverLimit(int device, uint64_t beside_the_arena) {
   hotpack_memory memory = {};
-  hotpack_get_memory(device, &memory, sizeof(memory));  // of a device without an arena it says the limit too
+  hotpack_get_memory(device, &memory, sizeof(memory));  // also returns the limit of a device without an arena
   return memory.limit != UINT64_MAX && memory.reserved + beside_the_arena > memory.limit;
 }
 
-// Calls that a capture in global mode forbids (cuda.h, cuThreadExchangeStreamCaptureMode) are allowed while this lives.
+// While it lives, calls that a capture in global mode forbids are allowed (cuda.h, cuThreadExchangeStreamCaptureMode).
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const Driver& driver) : driver_(driver) { driver_.ThreadExchangeStreamCaptureMode(&mode_); }
@@ -54,7 +54,7 @@ GraphPools::Pool* GraphPools::FindPool(int device, PoolId id) {
 }
 
 void GraphPools::Begin(int device, PoolId id, StreamFilter filter) {
-  hotpack_capture_begin();  // until a request shows that it is no capture
+  hotpack_capture_begin();  // until a request shows that there is no capture
   std::lock_guard<std::mutex> lock(mutex_);
   Pool* pool = FindPool(device, id);
   if (pool == nullptr) {
@@ -109,7 +109,7 @@ bool GraphPools::AllocateInOpen(int device, size_t bytes, void* stream, void** p
     if (found == open_.end()) return false;
     const Driver* driver = GetDriver();
     if (found->announced && driver != nullptr && !IsCapturing(*driver, stream)) {
-      found->announced = false;  // torch.cuda.use_mem_pool, which may last for long
+      found->announced = false;  // torch.cuda.use_mem_pool, which may last long
       no_capture = true;
     }
     *pointer = Take(found->pool, RoundUp(bytes), stream);
@@ -162,7 +162,7 @@ bool GraphPools::Grow(Pool* pool, uint64_t bytes) {
     const RelaxedCapture relaxed(*driver);
     if (driver->MemAlloc(&address, size) != CUDA_SUCCESS) return false;
     in_arena = InArena(pool->device, address);
-    if (!in_arena && OverLimit(pool->device, counted.held + size)) {  // the arena keeps to it by itself
+    if (!in_arena && OverLimit(pool->device, counted.held + size)) {  // the arena keeps to the limit by itself
       driver->MemFree(address);
       return false;
     }
@@ -312,7 +312,7 @@ using Filter = std::function<bool(CUstream)>;
 #pragma GCC visibility push(default)
 extern "C" {
 
-// c10::cuda::MempoolId_t and std::function have linkage in C++ only; PyTorch calls by address.
+// In C++ linkage, because of c10::cuda::MempoolId_t and std::function. PyTorch calls by address.
 void hotpack_torch_begin_allocate_to_pool(int device, hotpack_torch::PoolId id, hotpack_torch::Filter filter) {
   hotpack_torch::Pools().Begin(device, id, [filter = std::move(filter)](void* stream) {
     return filter == nullptr || filter(static_cast<CUstream>(stream));

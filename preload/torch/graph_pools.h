@@ -1,11 +1,13 @@
 // Private pools: memory that a captured graph (torch.cuda.graph) or a torch.cuda.MemPool keeps to itself.
 //
-// A graph's kernels have addresses in them, so what was given during its capture must belong to nobody else as long as
-// the graph may be launched; the capture itself may give and take the same memory again and again, in captured order.
-// So each pool has segments of its own from the driver (cuMemAlloc, which is allowed while a stream is capturing if the
-// thread's capture mode is relaxed), serves requests from them by best fit, on the stream that had the memory before,
-// and gives them back when PyTorch has released the pool and the last of its blocks. Nothing here is planned: it is
-// asked for once.
+// A graph's kernels contain addresses. Memory given during its capture must have no other owner as long as the graph
+// may be launched. The capture itself may free and reuse the same memory, in captured order. Hence:
+//
+// 1. Each pool has its own segments from the driver (cuMemAlloc, allowed while a stream is capturing if the thread's
+//    capture mode is relaxed).
+// 2. It serves requests from them by best fit, on the stream that had the memory before.
+// 3. It returns the segments when PyTorch has released the pool and the last of its blocks.
+// 4. Nothing here is planned, because it is requested only once.
 //
 //   segment   [ block, stream 7 | free, stream 7 | block, stream 7 |      free, fresh      ]
 #pragma once
@@ -26,45 +28,45 @@
 namespace hotpack_torch {
 
 using PoolId = std::pair<unsigned long long, unsigned long long>;  // c10::cuda::MempoolId_t
-using StreamFilter = std::function<bool(void*)>;                   // which streams' requests go to the pool
+using StreamFilter = std::function<bool(void*)>;  // returns true for streams whose requests go to the pool
 
-// Of segments beside the arena. (Under the preload the driver's function is hooked, and they lie in it.)
+// Segments outside the arena. (Under the preload the driver's function is hooked, and they lie inside the arena.)
 struct PoolBytes {
   uint64_t segments = 0;  // a count
   uint64_t held = 0, held_peak = 0;
 };
 
-// Thread-safe. One lock, taken by requests only while some pool is open, by releases only while one has blocks. It is
-// held while the filter asks the driver about a stream and while a segment is taken (cuMemAlloc), not while one is
-// given back, which waits for the device.
+// Thread-safe, with one lock. Requests take it only while a pool is open, releases only while a pool has blocks. It is
+// held while the filter asks the driver about a stream and while a segment is allocated (cuMemAlloc). It is not held
+// while a segment is returned, which waits for the device.
 class GraphPools {
  public:
-  // Requests on the device whose stream the filter takes come from the pool, until End.
+  // From Begin to End the pool serves the device's requests whose stream the filter accepts.
   void Begin(int device, PoolId id, StreamFilter filter);
   void End(int device, PoolId id);
-  // PyTorch will not ask for the pool any more (as often as it began).
+  // PyTorch no longer uses the pool. Called as often as Begin.
   void Release(int device, PoolId id);
 
-  // False: no open pool wants the request. Else *pointer is the block, null if the device has no memory.
+  // Returns false if no open pool serves the request. Else *pointer is the block, null if the device is out of memory.
   bool Allocate(int device, size_t bytes, void* stream, void** pointer) {
     return open_count_.load(std::memory_order_acquire) != 0 && AllocateInOpen(device, bytes, stream, pointer);
   }
-  // False: no block of a pool.
+  // Returns false if it is no block of a pool.
   bool Free(void* pointer, void* stream) {
     return block_count_.load(std::memory_order_acquire) != 0 && FreeBlock(pointer, stream);
   }
-  // The block is used on another stream than its own: its memory is kept until its pool goes. False: no block of a
-  // pool.
+  // Notes that the block is used on another stream than its own. Its memory is kept until its pool ends. Returns false
+  // if it is no block of a pool.
   bool RecordUse(void* pointer) { return block_count_.load(std::memory_order_acquire) != 0 && NoteUse(pointer); }
 
-  // While a pool is open, a release on a stream that is capturing, of a block that is no pool's, is put aside until no
-  // pool is open. False: it is none.
+  // Puts aside a release on a capturing stream, of a block of no pool, until no pool is open. Returns false if it is
+  // not such a release.
   bool Defer(void* pointer, size_t bytes, int device, void* stream);
 
   PoolBytes Bytes(int device) const;
   void ResetPeak(int device);
   std::vector<hotpack_torch_segment> Segments(int device) const;
-  // Start and bytes of the block that begins at `pointer`. False: none of a pool does.
+  // Returns start and bytes of the block that begins at `pointer`. Returns false if no pool has one.
   bool Find(void* pointer, size_t* bytes) const;
 
  private:
@@ -93,7 +95,7 @@ class GraphPools {
   struct Open {
     Pool* pool;
     StreamFilter filter;
-    bool announced;  // hotpack has been told that a stream may be capturing
+    bool announced;  // hotpack knows that a stream may be capturing
   };
   struct Deferred {
     void* pointer;
@@ -109,7 +111,7 @@ class GraphPools {
   void* Take(Pool* pool, uint64_t bytes, void* stream);
   void* Split(Pool* pool, Segment* segment, uint64_t address, uint64_t bytes, void* stream);
   bool Grow(Pool* pool, uint64_t bytes);
-  std::vector<uint64_t> TakeIdle(Pool* pool);  // segments to give back
+  std::vector<uint64_t> TakeIdle(Pool* pool);  // segments to return
   void GiveBack(int device, const std::vector<uint64_t>& segments);
   void EndOne(std::list<Open>::iterator open);
 
@@ -122,7 +124,7 @@ class GraphPools {
   std::atomic<size_t> open_count_{0}, block_count_{0};
 };
 
-// The process's; never destroyed, since blocks come back until the very end.
+// The one of the process. Never destroyed, since blocks come back until the very end.
 GraphPools& Pools();
 
 }  // namespace hotpack_torch

@@ -52,7 +52,7 @@ void History::Note(hotpack_torch_action action, int device, const void* address,
   if (action == HOTPACK_TORCH_ALLOC) live_[event.address] = event;
   if (action == HOTPACK_TORCH_FREE) live_.erase(event.address);
 } catch (const std::bad_alloc&) {
-  // The host has no room for more: what is there stays.
+  // Out of host memory: the earlier events stay.
 }
 
 std::vector<hotpack_torch_event> History::Events() const {

@@ -1,4 +1,4 @@
-// The events of torch.cuda.memory._record_memory_history: a ring of the last ones, and what is live since it began.
+// The events of torch.cuda.memory._record_memory_history: a ring of the last ones, and the blocks live since it began.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace hotpack_torch {
 
-// Thread-safe. Off, it costs a load.
+// Thread-safe. Costs one load while off.
 class History {
  public:
   bool on() const { return on_.load(std::memory_order_relaxed); }
   bool Record(uint64_t entries, bool clear);  // hotpack_torch_record
   void Note(hotpack_torch_action action, int device, const void* address, uint64_t bytes, const void* stream);
-  // Oldest first.
+  // Return events, oldest first.
   std::vector<hotpack_torch_event> Events() const;
   std::vector<hotpack_torch_event> Live() const;
 

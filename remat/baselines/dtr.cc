@@ -63,8 +63,8 @@ class Runtime {
     live_ -= BytesOf(value);
   }
   void DropDead(ValueId value) {
-    const bool wanted =
-        pins_[static_cast<size_t>(Of(value).storage)] > 0;  // by the operator for which this one runs again
+    // Pinned by the operator for which this one runs again.
+    const bool wanted = pins_[static_cast<size_t>(Of(value).storage)] > 0;
     if (IsThere(value) && IsDead(value) && Of(value).maker >= 0 && !wanted) Drop(value);
   }
 
@@ -77,7 +77,7 @@ class Runtime {
     return RunOperator(Of(value).maker);
   }
 
-  // For the first time or again: brings what it needs, makes room, runs.
+  // Runs an operator, for the first time or again. First restores its operands and evicts values for it.
   absl::Status RunOperator(OperatorId number) {
     const Operator& op = graph_.operators[static_cast<size_t>(number)];
     const std::vector<ValueId>&inputs = values_.inputs[static_cast<size_t>(number)],
@@ -124,8 +124,8 @@ class Runtime {
     return absl::OkStatus();
   }
 
-  // Whether it could be made again: at some time all that it needs was there, and nothing has overwritten what cannot
-  // be.
+  // Whether the value can be recomputed. At some time all operands were resident, and contents that cannot be
+  // recomputed were not overwritten.
   bool CanGo(ValueId value) const {
     if (Of(value).maker < 0 || MakerOf(value).once || pins_[static_cast<size_t>(Of(value).storage)] > 0) return false;
     for (ValueId output : values_.outputs[static_cast<size_t>(Of(value).maker)]) {
@@ -139,7 +139,7 @@ class Runtime {
     }
     return true;
   }
-  // Of contents that were changed in place to make what is to go.
+  // The same for contents that were changed in place to make the value.
   bool CanGoBefore(ValueId value) const {
     if (Of(value).maker < 0 || MakerOf(value).once) return false;
     for (ValueId input : values_.inputs[static_cast<size_t>(Of(value).maker)]) {
@@ -162,7 +162,7 @@ class Runtime {
     return best;
   }
 
-  // The costs of e*: what has gone that it follows from, and that follows from it.
+  // Returns the costs of e*: of the evicted values from which it follows, or which follow from it.
   Nanoseconds Around(ValueId value) {
     Nanoseconds sum = 0;
     for (const bool up : {true, false}) {

@@ -1,5 +1,4 @@
-// Dynamic tensor rematerialization (Kirisame et al. 2021) offline: what its heuristic would do with the graph's
-// operators.
+// Dynamic tensor rematerialization (Kirisame et al. 2021) offline: its heuristic applied to the graph's operators.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,15 +7,17 @@
 
 namespace hotpack::remat {
 
-// Operators run in the program's order. Where one does not fit into `budget` bytes, the value with the least h goes,
-// one after the other:
+// Returns the schedule of DTR's heuristic. Operators run in the program's order. Where one exceeds `budget` bytes, the
+// value with the least h is evicted, repeatedly:
 //
-//   h = (cost of its operator + costs of the values that have gone around it) / (bytes · time since it was last used)
+//   h = (cost of its operator + costs of the evicted values around it) / (bytes · time since its last use)
 //
-// "Around it" (e*, the evicted neighborhood) are the values from which it follows, or which follow from it, over values
-// that have gone. What is needed and has gone is made again, and what that needs. Values go at once after their last
-// use; given ones stay. ResourceExhausted if an operator cannot be made to fit, or if there would be more than
-// `most_runs` times the program's runs. O(evictions · resident values · size of their neighborhoods).
+// "Around it" (e*, the evicted neighborhood) are the values from which it follows, or which follow from it, over
+// evicted values. Evicted operands are recomputed, recursively. Values are dropped after their last use. Given values
+// stay.
+//
+// Returns ResourceExhausted if an operator cannot be made to fit, or if the runs exceed `most_runs` times the
+// program's. O(evictions · resident values · size of their neighborhoods).
 absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values, Bytes budget, int most_runs = 100);
 
 }  // namespace hotpack::remat

@@ -49,7 +49,7 @@ class Analysis {
     return plan;
   }
 
-  // By subgraph, bytes: what is let go between the passes, less what is kept for that alone.
+  // Returns by subgraph the bytes freed between the passes, less the bytes kept for that alone.
   std::vector<Bytes> Savings(const EchoPlan& plan) const {
     std::vector<Bytes> savings(static_cast<size_t>(plan.subgraphs));
     for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -62,11 +62,11 @@ class Analysis {
           savings[static_cast<size_t>(plan.subgraph_of[static_cast<size_t>(value.maker)])] += BytesOf(id);
         continue;
       }
-      if (IsNeededBehind(id)) continue;  // is kept in any case
+      if (IsNeededBehind(id)) continue;  // kept in any case
       for (OperatorId use : value.uses) {
         if (use < forward_ && again_[static_cast<size_t>(use)]) {
           savings[static_cast<size_t>(plan.subgraph_of[static_cast<size_t>(use)])] -= BytesOf(id);
-          break;  // all that use it are of one subgraph
+          break;  // all users are in one subgraph
         }
       }
     }
@@ -90,7 +90,7 @@ class Analysis {
   bool IsNeededBehind(ValueId value) const {
     return Of(value).left || (!Of(value).uses.empty() && Of(value).uses.back() >= forward_);
   }
-  // Is there whatever is planned: not one's to let go.
+  // Whether the value is resident in every plan, so that no operator can free it.
   bool IsAlwaysThere(ValueId value) const {
     const Storage& storage = graph_.storages[static_cast<size_t>(Of(value).storage)];
     return Of(value).maker < 0 && storage.kept;
@@ -107,11 +107,11 @@ class Analysis {
 
   // Lines 1 to 12.
   void FindSubgraphs() {
-    // Outputs of the forward pass: what nothing in it uses. The last ones first.
+    // Outputs of the forward pass, which no forward operator uses, from the last one back.
     for (OperatorId op = forward_ - 1; op >= 0; --op) {
       if (!IsHeavy(op) && joined_[static_cast<size_t>(op)] == kNone && !FeedsForward(op)) Take({op});
     }
-    // Behind heavy operators.
+    // Operands of heavy operators.
     for (OperatorId op = forward_ - 1; op >= 0; --op) {
       if (!IsHeavy(op)) continue;
       std::vector<OperatorId> makers;
@@ -121,7 +121,7 @@ class Analysis {
       }
       Take(makers);
     }
-    // Those that use one edge are one.
+    // Joins the subgraphs that use the same edge.
     for (const Value& value : values_.values) {
       const Storage& storage = graph_.storages[static_cast<size_t>(value.storage)];
       if (value.maker < 0 && storage.kept) continue;  // weights
@@ -137,7 +137,7 @@ class Analysis {
     }
   }
 
-  // Everything that these follow from, up to what is heavy.
+  // Takes these operators and all that they depend on, up to heavy operators.
   void Take(std::vector<OperatorId> open) {
     if (open.empty()) return;
     const OperatorId root = open.front();
@@ -159,12 +159,12 @@ class Analysis {
     }
   }
 
-  // Lines 22 to 30: what it and all that share an edge with it would let go, against what they would keep.
+  // Lines 22 to 30: compares the bytes that the operator and all that share an edge with it would free with those kept.
   void Weigh(OperatorId op) {
     std::set<ValueId> kept, gone;
     std::set<OperatorId> together = {op};
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
-      // What is made again itself needs no memory between the passes: there is nothing to let go of.
+      // A recomputed operand needs no memory between the passes, so there is nothing to free.
       const OperatorId maker = Of(input).maker;
       if (IsAlwaysThere(input) || (maker >= 0 && again_[static_cast<size_t>(maker)])) continue;
       for (OperatorId use : Of(input).uses) {
@@ -191,7 +191,8 @@ class Analysis {
   }
 
   void PartPaths() {
-    std::vector<int64_t> behind(again_.size());  // by operator: how many on the path it comes behind, and itself
+    // By operator: the length of the longest path that ends at it.
+    std::vector<int64_t> behind(again_.size());
     for (OperatorId op = 0; op < forward_; ++op) {
       if (!again_[static_cast<size_t>(op)]) continue;
       int64_t& at = behind[static_cast<size_t>(op)];
@@ -208,13 +209,13 @@ class Analysis {
   const Values& values_;
   const EchoOptions& options_;
   std::vector<bool> again_;
-  std::vector<OperatorId> joined_;  // by operator: another of its subgraph, or itself; kNone: of none
+  std::vector<OperatorId> joined_;  // by operator: another one of its subgraph, or itself; kNone: none
   OperatorId forward_ = 0;          // the first operator behind the forward pass
 };
 
 bool Any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
 
-// What no arena for these stays is below, bytes.
+// Returns a lower bound in bytes on any arena for these residencies.
 Bytes LeastArena(std::vector<StorageResidency> residencies) {
   for (StorageResidency& stay : residencies)
     stay.bytes = static_cast<Bytes>(RoundUpToUnit(static_cast<uint64_t>(stay.bytes)));
@@ -222,7 +223,7 @@ Bytes LeastArena(std::vector<StorageResidency> residencies) {
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
 
-// The plan takes no more than the program.
+// Checks that a plan needs no more memory than the program.
 class Promise {
  public:
   Promise(const Graph& graph, const Values& values, const Machine& machine)
@@ -232,7 +233,7 @@ class Promise {
     least_arena_ = LeastArena(program_.residencies);
   }
 
-  // If so, with its outcome.
+  // Returns whether the plan keeps the promise, and sets its outcome if so.
   bool IsKeptBy(EchoPlan* plan) const {
     const Schedule schedule = OnceOnThePath(plan);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
@@ -245,7 +246,7 @@ class Promise {
   const Outcome& program() const { return program_; }
 
  private:
-  // Best fit does as a rule, and is the same on every machine; the portfolio has little time.
+  // Best fit usually suffices, and is the same on every machine. Otherwise the portfolio gets a little time.
   bool Fits(const Instance& instance) const {
     const PackResult first = Pack(instance, {.algorithm = Algorithm::kBestFit, .time_limit_ns = INT64_MAX});
     if (first.status != PackStatus::kOk || first.placement.height <= least_arena_)
@@ -253,8 +254,8 @@ class Promise {
     return Pack(instance, {.time_limit_ns = kPackNs, .target_height = least_arena_}).placement.height <= least_arena_;
   }
 
-  // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for
-  // each step that reads one of them, is taken out.
+  // Removes operators from the path that would have to run more than once again. Example: the one that splits the words
+  // of a sentence, for each step that reads one of them. Returns the schedule.
   Schedule OnceOnThePath(EchoPlan* plan) const {
     for (;;) {
       plan->ways = DropForward(graph_, values_, plan->again);
@@ -277,7 +278,7 @@ class Promise {
   Bytes least_arena_ = 0;
 };
 
-// The better half of the subgraphs that save something, while the promise is not kept.
+// Halves the subgraphs that save memory, the better half staying, until the promise is kept.
 EchoPlan Halved(EchoPlan plan, const std::vector<Bytes>& savings, const Promise& promise) {
   std::vector<int32_t> best(savings.size());
   std::iota(best.begin(), best.end(), 0);

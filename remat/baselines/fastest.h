@@ -1,4 +1,4 @@
-// The fastest of some schedules that fits.
+// Keeps the fastest of several schedules that fits a budget. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ class Fastest {
   Fastest(const Graph& graph, Bytes budget, const Machine& machine)
       : graph_(graph), budget_(budget), machine_(machine) {}
 
-  // True if it fits. A schedule for which the host has no room does not.
+  // Adds a schedule and returns whether it fits. A schedule that exceeds the host's memory does not fit.
   bool Add(Schedule schedule);
 
-  // ResourceExhausted, with the least live peak, if none fits.
+  // Returns the fastest schedule, or ResourceExhausted with the least live peak if none fits.
   absl::StatusOr<Schedule> Take();
 
  private:
@@ -26,7 +26,7 @@ class Fastest {
   const Bytes budget_;
   const Machine machine_;
   std::optional<Schedule> best_;
-  std::pair<Nanoseconds, Bytes> cost_;  // its time and live peak
+  std::pair<Nanoseconds, Bytes> cost_;  // time and live peak of `best_`
   Bytes least_ = INT64_MAX;
 };
 

@@ -1,11 +1,15 @@
 // MXNet-memonger, the program that came with Chen et al. 2016: segments of the forward pass, in the program's order.
 //
-//   forward   ─ o ─ o ─ ● ─ o ─ o ─ ● ─ o ─ o ─ ●     √n segments of √n operators; ● kept, o computed again for its segment's gradients
+//   forward   ─ o ─ o ─ ● ─ o ─ o ─ ● ─ o ─ o ─ ●     √n segments of √n operators
+//                                                     ●  kept
+//                                                     o  recomputed for the gradients of its segment
 //
-// Against remat/chen/segments.h, which is the paper's algorithm: segments have equal numbers of operators instead of
-// bytes, they end at any operator instead of at splitting points, and there is no search over B. Which layers are
-// computed again is chosen by hand there ("we can obtain different data points as changing recomputation layers", Chen
-// 2020, section 5.1): here the first m of the segments, for each m, of √n, and of half and twice as many.
+// Differences from remat/chen/segments.h, the paper's algorithm:
+//  1. Segments have equal numbers of operators instead of bytes.
+//  2. They end at any operator instead of at splitting points.
+//  3. There is no search over B. The user chooses which layers are recomputed ("we can obtain different data points as
+//     changing recomputation layers", Chen 2020, section 5.1). Here they are the first m segments, for each m, of √n
+//     segments, and of half and twice as many.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -15,12 +19,12 @@
 
 namespace hotpack::remat {
 
-// The first m of `segments` segments of the forward pass are computed again, but for the operator at the end of each:
-// by operator.
+// Returns by operator whether it is recomputed: those in the first `m` of `segments` segments of the forward pass,
+// except the last operator of each.
 std::vector<bool> MemongerSegments(const Graph& graph, int segments, int m);
 
-// The fastest of these plans whose live peak is at most `budget` bytes. ResourceExhausted with the least live peak of
-// all. O(√operators) simulations. Thread-safe.
+// Returns the fastest of these plans whose live peak is at most `budget` bytes, or ResourceExhausted with the least
+// live peak of all. O(√operators) simulations. Thread-safe.
 absl::StatusOr<Schedule> ScheduleByMemonger(const Graph& graph, const Values& values, Bytes budget,
                                             const Machine& machine = {});
 

@@ -17,7 +17,7 @@ Bytes BytesOf(const Graph& graph, const Values& values, GapId gap) {
   return graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(value)].storage)].bytes;
 }
 
-// By operator: a checkpoint is made. What works in place on one is the same tensor.
+// Returns by operator whether it makes a checkpoint. Operators in place on a checkpoint count as the same tensor.
 std::vector<bool> Checkpoints(const Graph& graph) {
   std::vector<bool> operators(graph.operators.size()), tensors(graph.storages.size());
   for (size_t i = 0; i < operators.size(); ++i) {
@@ -34,7 +34,7 @@ std::vector<bool> Checkpoints(const Graph& graph) {
   return operators;
 }
 
-// The most that one operator needs: l_peak, below which no plan comes.
+// Returns the most bytes that one operator needs: l_peak, a lower bound for every plan.
 Bytes LargestOperator(const Graph& graph) {
   Bytes most = 0;
   for (const Operator& op : graph.operators) {
@@ -47,7 +47,7 @@ Bytes LargestOperator(const Graph& graph) {
   return most;
 }
 
-// Speed-centric or memory-centric, by segment: kRecompute or kRecomputeOnce.
+// Chooses speed-centric or memory-centric recomputation by segment: kRecompute or kRecomputeOnce.
 std::vector<GapAction> Recompute(const Graph& graph, const Values& values, const std::vector<bool>& cheap) {
   std::vector<GapAction> ways = DropForward(graph, values, cheap);
   std::vector<int32_t> segment_of(graph.operators.size());
@@ -68,7 +68,7 @@ std::vector<GapAction> Recompute(const Graph& graph, const Values& values, const
   return ways;
 }
 
-// Bytes there while each operator runs for the first time, and before it since the one before.
+// Returns the bytes resident at the first run of each operator, or since the one before.
 std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, const Machine& machine) {
   std::vector<Bytes> load(graph.operators.size());
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule, machine);
@@ -76,7 +76,7 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
   const std::vector<Bytes> by_clock = LoadOf(outcome->residencies);
   std::vector<bool> has_run(graph.operators.size());
   Bytes most = 0;
-  size_t clock = 1;  // as the simulator counts: runs and copies back
+  size_t clock = 1;  // as the simulator counts runs and copies back
   for (const Action& action : schedule.actions) {
     if (action.kind != ActionKind::kRun && action.kind != ActionKind::kPrefetch) continue;
     most = std::max(most, clock < by_clock.size() ? by_clock[clock] : 0);
@@ -90,7 +90,7 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
   return load;
 }
 
-// The tensor cache: where an operator is above the budget, what was used least recently goes to the host.
+// The tensor cache: where an operator exceeds the budget, the least recently used values go to the host.
 void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget,
                            std::vector<Bytes> load, std::vector<GapAction>* ways) {
   std::vector<GapId> gaps;
@@ -125,8 +125,8 @@ Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, Supe
   std::vector<bool> cheap = CheapOperators(graph);
   for (size_t i = 0; i < cheap.size(); ++i) cheap[i] = cheap[i] && !checkpoints[i];
   const bool recompute = mode != SuperNeuronsMode::kSwap;
-  // BuildSchedule() holds what others are made from again if that may not run itself; a checkpoint on the host comes
-  // back for them instead.
+  // BuildSchedule() holds the sources of recomputed values if their operators may not run again. Checkpoints on the
+  // host are copied back instead.
   const std::vector<bool>* may_run_again = mode == SuperNeuronsMode::kRecompute ? &cheap : nullptr;
   std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   if (recompute) ways = Recompute(graph, values, cheap);

@@ -10,7 +10,7 @@
 namespace hotpack::remat {
 namespace {
 
-// Gaps that span more than `threshold` operators, in topological order of where they begin.
+// Returns the gaps that span more than `threshold` operators, in topological order of where they begin.
 std::vector<GapId> Candidates(const Graph& graph, const Values& values, int threshold) {
   std::vector<GapId> gaps;
   const auto operators = static_cast<OperatorId>(graph.operators.size());
@@ -34,8 +34,8 @@ bool Uses(const Operator& op, StorageId id) {
   return in(op.reads) || in(op.updates);
 }
 
-// The action before which the copy back of action `prefetch` begins: `ahead` runs before the one that uses it, but not
-// before it has been dropped.
+// Returns the action before which the copy back of action `prefetch` begins: `ahead` runs before its use, but not
+// before the drop.
 size_t BeginOfCopyBack(const Graph& graph, const Schedule& schedule, size_t prefetch, int ahead) {
   const StorageId id = schedule.actions[prefetch].target;
   size_t at = prefetch + 1;

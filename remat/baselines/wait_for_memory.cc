@@ -19,8 +19,8 @@ bool Uses(const Graph& graph, const Action& action, StorageId id) {
   return in(op.reads) || in(op.writes) || in(op.updates);
 }
 
-// What is copied to the host and never dropped, because its use comes before the copy's end, is dropped and copied back
-// right before that use. The numbers of such drops; the copy back is the next action.
+// Adds drops for storages that are copied to the host and never dropped, because their use comes before the copy's end.
+// The copy back follows right before that use. `added`: indices of the drops; the copy back is the next action.
 Schedule WithAllDrops(const Graph& graph, const Schedule& schedule, std::vector<size_t>* added) {
   std::vector<std::vector<StorageId>> before(schedule.actions.size());
   for (size_t i = 0; i < schedule.actions.size(); ++i) {
@@ -79,7 +79,7 @@ class Mover {
     StorageId storage;
     size_t until;  // the first action that uses it
   };
-  // Where an action comes: before the action `at` of the schedule as it was, drops first, then copies back.
+  // The new position of an action: before the action `at` of the original schedule, drops first, then copies back.
   struct Place {
     size_t at;
     int rank;
@@ -109,7 +109,7 @@ class Mover {
     if (prefetch != kNone) prefetches_[static_cast<size_t>(prefetch)].until = action;
   }
 
-  // Bytes there while each action is done, and which actions may come elsewhere.
+  // Computes the bytes resident during each action, and the actions that may move.
   void Measure() {
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
       if (graph_.storages[id].given) Allocate(static_cast<StorageId>(id));
@@ -153,7 +153,7 @@ class Mover {
     load_.push_back(live_ + op.workspace);
   }
 
-  // Drops come first whose copies were issued first.
+  // Moves drops ahead of the action `index`, the first issued copies first.
   void DropBefore(size_t index) {
     for (CopiedDrop& drop : drops_) {
       if (load_[index] <= budget_) return;
@@ -171,7 +171,7 @@ class Mover {
     for (size_t i = prefetch.action; i < last; ++i) load_[i] -= BytesOf(prefetch.storage);
   }
 
-  // Added drops that are where they were, right before the copy back, are taken out with it.
+  // Removes added drops that did not move, with their copies back.
   void DropInVain() {
     for (size_t drop : added_) {
       if (places_[drop].rank == kAsItWas && places_[drop + 1].rank == kAsItWas)
@@ -192,13 +192,13 @@ class Mover {
 
   const Graph& graph_;
   const Schedule& schedule_;
-  const std::vector<size_t>& added_;  // drops
+  const std::vector<size_t>& added_;  // indices of added drops
   const Bytes budget_;
   Bytes live_ = 0;
-  std::vector<Bytes> bytes_;  // by storage: of the memory that it has
+  std::vector<Bytes> bytes_;  // by storage: bytes of its memory
   std::vector<bool> there_, copied_;
   std::vector<size_t> last_;   // by storage: the last action that used it
-  std::vector<int32_t> open_;  // by storage: its prefetch, not used yet
+  std::vector<int32_t> open_;  // by storage: its pending prefetch, not yet used
   std::vector<Bytes> load_;    // by action
   std::vector<Place> places_;  // by action
   std::vector<CopiedDrop> drops_;

@@ -20,7 +20,7 @@ class Allocator {
       }
     }
     for (size_t id = 0; id < counters_.size(); ++id) {
-      if (graph.storages[id].kept) ++counters_[id];  // whoever reads it after the step
+      if (graph.storages[id].kept) ++counters_[id];  // read after the step
     }
   }
 
@@ -50,18 +50,18 @@ class Allocator {
   }
 
   // "Inplace operation can be carried out when the current operation is the only one left (input of counter equals 1)."
-  // Sizes are equal: the rest of a larger tag would be held as long as the result.
+  // Sizes are equal, because the rest of a larger tag would be held as long as the result.
   void WorkInPlace(const Operator& op) {
     for (const auto& [read, made] : op.in_place) {
       if (!Counted(read) || !Counted(made) || Size(read) != Size(made)) continue;
       if (Counter(read) != 1 || Tag(read) < 0 || Tag(made) >= 0) continue;
-      if (!Owns(read)) continue;  // another result of this operator has it
+      if (!Owns(read)) continue;  // another result of this operator has taken it
       Tag(made) = Tag(read);
       taken_by_[Tag(made)] = made;
     }
   }
 
-  // Whose the tag is now, if it went on in place; otherwise its first owner's.
+  // Whether the tag belongs to this storage: the last one that took it in place, or else its first owner.
   bool Owns(StorageId id) const {
     const auto owner = taken_by_.find(result_.tag_of[static_cast<size_t>(id)]);
     return owner == taken_by_.end() || owner->second == id;
@@ -94,8 +94,8 @@ class Allocator {
 
   const Graph& graph_;
   const Sharing sharing_;
-  const Bytes match_;              // a tag and what it is taken for differ by this factor at most
-  std::vector<int32_t> counters_;  // by storage: operators that will touch it yet
+  const Bytes match_;              // largest ratio between the sizes of a tag and a result
+  std::vector<int32_t> counters_;  // by storage: operators that will still touch it
   std::map<Bytes, std::vector<int32_t>> free_;
   std::map<int32_t, StorageId> taken_by_;  // by tag
   Allocation result_;
@@ -109,7 +109,7 @@ Allocation Allocate(const Graph& graph, Sharing sharing) {
   for (Bytes match : kMatches) {
     Allocation allocation = Allocator(graph, sharing, match).Run();
     if (allocation.bytes < least.bytes) least = std::move(allocation);
-    if (sharing != Sharing::kAll) break;  // no tag is taken again
+    if (sharing != Sharing::kAll) break;  // no tag is reused
   }
   return least;
 }

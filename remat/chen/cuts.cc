@@ -13,7 +13,7 @@ OperatorId ForwardEnd(const Graph& graph) {
   return static_cast<OperatorId>(end - graph.operators.begin());
 }
 
-// The last operator of the forward pass that uses the value; its maker if none does.
+// Returns the last operator of the forward pass that uses the value, or its maker if none does.
 OperatorId LastWanted(const Value& value, OperatorId end) {
   const auto behind = std::lower_bound(value.uses.begin(), value.uses.end(), end);
   return behind == value.uses.begin() ? value.maker : *(behind - 1);
@@ -29,7 +29,8 @@ Bytes OutputOf(const Graph& graph, const Operator& op) {
 
 std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window) {
   const OperatorId end = ForwardEnd(graph);
-  std::vector<Bytes> over(static_cast<size_t>(end));  // by operator: what goes over behind it; first its changes
+  // By operator: bytes that cross behind it. First only the changes of that.
+  std::vector<Bytes> over(static_cast<size_t>(end));
   for (const Value& value : values.values) {
     if (value.maker < 0 || value.maker >= end) continue;
     const Bytes bytes = graph.storages[static_cast<size_t>(value.storage)].bytes;
@@ -41,11 +42,11 @@ std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window
   for (OperatorId op = 0; op < end; ++op) {
     const auto here = over.begin() + op;
     const auto before = over.begin() + std::max(0, op - window), behind = over.begin() + std::min(end, op + window + 1);
-    const bool least =
-        std::all_of(before, behind, [&](Bytes each) { return each >= *here || each == 0; });  // 0: a beginning, an end
+    // 0 is a beginning or an end.
+    const bool least = std::all_of(before, behind, [&](Bytes each) { return each >= *here || each == 0; });
     if (least && *here > 0) cuts.push_back({op, {}});
   }
-  std::set<std::pair<OperatorId, OperatorId>> open;  // last wanted, maker
+  std::set<std::pair<OperatorId, OperatorId>> open;  // last use, maker
   auto cut = cuts.begin();
   for (OperatorId op = 0; op < end && cut != cuts.end(); ++op) {
     for (ValueId output : values.outputs[static_cast<size_t>(op)]) {

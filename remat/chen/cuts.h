@@ -1,9 +1,12 @@
-// Places where the forward pass may be cut though several results go on: an unrolled recurrent network has no single
-// one that all goes through, but between two cells only the states.
+// Places to cut the forward pass where several results cross. An unrolled recurrent network has no single result that
+// everything goes through, but between two cells only the states cross.
 //
-//   h1 ─┬─ [cell] ─┬─ [cell] ─┬─►      a cut keeps all that is made before it and wanted behind it
-//   c1 ─┘          ╎          ╎        in the forward pass: m = 0, as Algorithm 3 sets it for one
+//   h1 ─┬─ [cell] ─┬─ [cell] ─┬─►
+//   c1 ─┘          ╎          ╎
 //                 cut        cut
+//
+// A cut keeps all results that are made before it and used behind it in the forward pass. Their m is 0, as Algorithm 3
+// sets it for a single result.
 #pragma once
 
 #include <vector>
@@ -14,21 +17,21 @@ namespace hotpack::remat {
 
 struct Cut {
   OperatorId after;                // the last operator before it
-  std::vector<OperatorId> makers;  // ascending: of what goes over it
+  std::vector<OperatorId> makers;  // ascending: makers of the results that cross it
 };
 
-// Where no more goes over, in bytes, than behind any of the `window` operators before and behind. Results only: not
-// what is given, nor what the gradient alone will read. Ascending. O(operands + operators · window + what goes over the
-// cuts).
+// Returns the places where at most as many bytes cross as behind any of the `window` operators before and behind,
+// ascending. Only results count, not given contents, nor contents that only gradients read. O(operands + operators ·
+// window + results that cross the cuts).
 std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window = 16);
 
-// The splitting points, or all operators where there are fewer than two; and cuts over which the result of one operator
-// goes.
+// CandidatesOf() returns the splitting points, or all operators if there are fewer than two. CutsAt() returns cuts that
+// one operator's result crosses.
 std::vector<bool> CandidatesOf(const Graph& graph, const Values& values);
 std::vector<Cut> CutsAt(const std::vector<bool>& candidates);
 
-// Algorithm 3 with cuts for C: `x` is what their makers' results have together, each counted once; `again` is false for
-// all of them. O(operators + makers).
+// Returns Algorithm 3's result with cuts for C. `x` is the size of all results that cross the cuts, each counted once.
+// `again` is false for their makers. O(operators + makers).
 Segments PlanSegments(const Graph& graph, const std::vector<Cut>& cuts, Bytes budget);
 
 }  // namespace hotpack::remat

@@ -12,10 +12,10 @@ namespace {
 
 bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
 
-// The m(v) that are possible: what a copy reads must be there when it runs.
+// Returns m(v) as far as possible: the operands of a copy must exist when it runs.
 std::vector<int32_t> PossibleCounts(const Graph& graph, const Values& values, std::vector<int32_t> counts) {
   const auto operators = static_cast<OperatorId>(graph.operators.size());
-  // The last operator behind the forward pass before which copies of a value may be made.
+  // By value, the last operator behind the forward pass before which copies of it may be made.
   std::vector<OperatorId> needed(values.values.size(), -1), runs_until(graph.operators.size(), -1);
   for (OperatorId op = operators - 1; op >= 0; --op) {
     const auto i = static_cast<size_t>(op);
@@ -67,7 +67,7 @@ class Mirror {
   }
 
  private:
-  // a[v]: the storage that has the value, and the copy that makes it; -1: the program's own operator does.
+  // a[v]: the storage of the value, and the copy that makes it. -1: the program's own operator makes it.
   struct Made {
     StorageId storage;
     int32_t copy;
@@ -75,7 +75,7 @@ class Mirror {
   struct Copy {
     OperatorId of;
     Operator op;
-    std::vector<int32_t> after;  // copies that make what it reads
+    std::vector<int32_t> after;  // copies that make its operands
     bool appended = false;
   };
 
@@ -89,7 +89,7 @@ class Mirror {
     return static_cast<StorageId>(result_.graph.storages.size()) - 1;
   }
 
-  // Of a random operator that has copies.
+  // Returns the storage for the state of a random operator with copies.
   StorageId KeepState(OperatorId number) {
     const auto i = static_cast<size_t>(number);
     if (!graph_.operators[i].random || result_.counts[i] == 0) return -1;
@@ -137,14 +137,14 @@ class Mirror {
 
   void Append(Operator op, OperatorId number, bool is_copy, StorageId state) {
     if (state >= 0) (is_copy ? op.reads : op.writes).push_back(state);
-    if (is_copy) op.random = false;  // it draws what was drawn
+    if (is_copy) op.random = false;  // it repeats earlier draws
     result_.graph.operators.push_back(std::move(op));
     result_.operator_of.push_back(number);
     result_.is_copy.push_back(is_copy);
     result_.state_of.push_back(state);
   }
 
-  // "V' ← append(V', topological-order(ancestors(g[v])) - V')": a copy is made behind those that it reads from.
+  // "V' ← append(V', topological-order(ancestors(g[v])) - V')": a copy follows those whose results it reads.
   void AppendAncestors(const std::vector<int32_t>& wanted) {
     std::vector<int32_t> open = wanted, found;
     while (!open.empty()) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr ValueId kNothing = -1;
 
-// Goes through the mirrored graph's operators and does with the program's storages what they do with theirs.
+// Runs the mirrored graph's operators with the program's storages instead of the mirrored ones.
 class Translator {
  public:
   Translator(const Graph& graph, const Values& values, const MirroredGraph& mirrored)
@@ -52,7 +52,7 @@ class Translator {
  private:
   enum class Touch : uint8_t { kUses, kMakesAnew };
 
-  // Whether what the storage holds is of no use after `more` further touches.
+  // Whether the storage's contents are not used after `more` further touches.
   bool UsedUp(StorageId id, size_t more) const {
     const std::vector<Touch>& touches = touches_[static_cast<size_t>(id)];
     const size_t next = next_[static_cast<size_t>(id)] + more;
@@ -108,7 +108,7 @@ class Translator {
       if (!used_up || taken || Holders(pair.made) > 0 || SizeOf(pair.read) != SizeOf(pair.made)) continue;
       made_in_place.push_back(pair.made);
       action.in_place.push_back(static_cast<int32_t>(p));
-      there_[static_cast<size_t>(read)] = false;  // its memory is the other's
+      there_[static_cast<size_t>(read)] = false;  // the result has its memory
       Holders(pair.read) = 0;
       Contents(pair.read) = kNothing;
     }
@@ -126,11 +126,11 @@ class Translator {
   const Graph& graph_;
   const Values& values_;
   const MirroredGraph& mirrored_;
-  std::vector<std::vector<Touch>>
-      touches_;                    // by storage of the mirrored graph: what its operators do, one after the other
-  std::vector<size_t> next_;       // by storage of the mirrored graph: of its touches
+  // By storage of the mirrored graph: the touches of its operators, in their order.
+  std::vector<std::vector<Touch>> touches_;
+  std::vector<size_t> next_;       // by storage of the mirrored graph: index in its touches
   std::vector<bool> there_;        // by storage of the mirrored graph
-  std::vector<int32_t> holders_;   // by storage of the program: those of the mirrored graph that are there
+  std::vector<int32_t> holders_;   // by storage of the program: the resident storages of the mirrored graph
   std::vector<ValueId> contents_;  // by storage of the program
   Schedule schedule_;
 };

@@ -33,7 +33,7 @@ class Candidates {
     absl::StatusOr<Schedule> schedule = ScheduleByMirror(graph_, values_, counts);
     if (schedule.ok()) Add(*std::move(schedule));
   }
-  // The fastest whose arena is at most the budget.
+  // Returns the fastest plan whose arena is at most the budget.
   absl::StatusOr<Schedule> Fastest(Bytes budget) {
     std::stable_sort(all_.begin(), all_.end(), [](const Candidate& a, const Candidate& b) {
       return std::pair(a.outcome.time, a.outcome.live_peak) < std::pair(b.outcome.time, b.outcome.live_peak);
@@ -125,7 +125,7 @@ absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values
       std::vector<int32_t> before;
       for (int levels = 2; levels <= kMaxLevels; ++levels) {
         std::vector<int32_t> counts = RecursiveCounts(graph, cuts, k, levels);
-        if (counts == before) break;  // nothing is left to cut
+        if (counts == before) break;  // no cut is left
         candidates.AddMirrored(counts);
         before = std::move(counts);
       }

@@ -1,4 +1,4 @@
-// Chen et al. 2016's plans whole: the five lines of section 5.1, and the plan for a budget.
+// The complete plans of Chen et al. 2016: the five lines of section 5.1, and the plan for a budget.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,45 @@
 
 namespace hotpack::remat {
 
-// m(v) = 1 where `again` says so, 0 elsewhere.
+// Returns m(v): 1 where `again` is true, 0 elsewhere.
 std::vector<int32_t> CountsOf(const std::vector<bool>& again);
 
 struct MirrorPlan {
   Bytes budget = 0;        // B
-  Segments segments;       // Algorithm 3's answer
-  MirroredGraph mirrored;  // Algorithm 2's
+  Segments segments;       // Algorithm 3's result
+  MirroredGraph mirrored;  // Algorithm 2's result
   Bytes bytes = 0;         // of the static allocation with sharing: "the exact memory cost"
   Nanoseconds cost = 0;    // of all operators of the mirrored graph
 };
 
-// Appendix A as published: B = 0, then the BudgetsOfSearch(), each judged by the static allocation of its mirrored
-// graph. In the order of the search. O(points · size of the graph · log).
+// Returns the plans of Appendix A as published, in the order of the search: B = 0, then the BudgetsOfSearch(). Each is
+// judged by the static allocation of its mirrored graph. O(points · size of the graph · log).
 std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, const std::vector<Cut>& cuts,
                                       int points = 6);
-// Twice: with CandidatesOf() the graph, then with its narrow cuts.
+// Searches twice: with CandidatesOf() the graph, then with its narrow cuts.
 std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, int points = 6);
 
-// The one of the least memory; of several the fastest. `plans` must not be empty.
+// Returns the plan of least memory. Ties: the fastest. `plans` must not be empty.
 const MirrorPlan& LeastOf(const std::vector<MirrorPlan>& plans);
-const MirrorPlan& LeastOf(std::vector<MirrorPlan>&& plans) = delete;  // it would be gone
+const MirrorPlan& LeastOf(std::vector<MirrorPlan>&& plans) = delete;  // the result would dangle
 
-// Section 5.1's lines: bytes of feature maps and their gradients, and the cost of all operators.
+// A line of section 5.1: bytes of feature maps and their gradients, and the cost of all operators.
 struct MemoryLine {
   const char* name;
   Bytes bytes;
   Nanoseconds cost;
 };
 
-// "no optimization", "inplace", "sharing", "drop bn-relu" (section 4.2: CheapOperators()) and "sublinear plan".
+// Returns the lines "no optimization", "inplace", "sharing", "drop bn-relu" (section 4.2: CheapOperators()) and
+// "sublinear plan".
 std::vector<MemoryLine> MemoryLines(const Graph& graph, const Values& values);
 
-// For a budget of bytes: of the search's plans, that of section 4.2 and the recursion's (section 4.4: k = 1, 2, 3; 2
-// levels and more, at either kind of cut), each as a schedule of the program's graph, the fastest one whose packed
-// arena is at most the budget. ResourceExhausted with one line that names the least arena found. The schedule passes
-// Verify() and Simulate(). Thread-safe.
+// Returns the fastest schedule whose packed arena is at most `budget` bytes, or ResourceExhausted with one line that
+// names the smallest arena found. It passes Verify() and Simulate(). Thread-safe. The candidates, each as a schedule of
+// the program's graph:
+//  - the plans of the search;
+//  - the plan of section 4.2;
+//  - the plans of the recursion (section 4.4: k = 1, 2, 3; 2 levels and more, at either kind of cut).
 absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values, Bytes budget,
                                         const Machine& machine = {});
 

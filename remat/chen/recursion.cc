@@ -22,7 +22,7 @@ class Recursion {
   }
 
  private:
-  // The operators from `begin` on before `end`, whose own count is set.
+  // Sets the counts of the operators in [begin, end). The count of `end` is already set.
   void Divide(OperatorId begin, OperatorId end, int level) {
     for (OperatorId op = begin; op < end; ++op) counts_[static_cast<size_t>(op)] = level;
     if (level == levels_) return;
@@ -59,7 +59,7 @@ class Recursion {
   const int k_, levels_;
   std::vector<int32_t> counts_;
   const std::vector<Cut>& cuts_;
-  std::vector<Bytes> sums_;  // of results, up to each operator of the forward pass
+  std::vector<Bytes> sums_;  // bytes of results up to each operator of the forward pass
 };
 
 }  // namespace

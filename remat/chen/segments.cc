@@ -15,7 +15,7 @@ Bytes OutputOf(const Graph& graph, const Operator& op) {
   return sum;
 }
 
-// The first operator behind the forward pass.
+// Returns the first operator behind the forward pass.
 OperatorId ForwardEnd(const Graph& graph) {
   const auto end =
       std::find_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return !IsForward(op); });
@@ -56,7 +56,8 @@ std::vector<Bytes> BudgetsOfSearch(const Segments& without_budget, int points) {
 std::vector<bool> SplittingPoints(const Graph& graph, const Values& values) {
   const OperatorId end = ForwardEnd(graph);
   std::vector<bool> points(graph.operators.size());
-  std::vector<int64_t> changes(static_cast<size_t>(end) + 1);  // how many results are wanted later in the forward pass
+  // Changes of the number of results that are used later in the forward pass.
+  std::vector<int64_t> changes(static_cast<size_t>(end) + 1);
   for (const Value& value : values.values) {
     if (value.maker < 0 || value.maker >= end) continue;
     const auto last = std::lower_bound(value.uses.begin(), value.uses.end(), end);

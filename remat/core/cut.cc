@@ -50,7 +50,7 @@ bool FlowNetwork::Augment() {
       continue;
     }
     if (path.empty()) return false;
-    node = arcs_[static_cast<size_t>(path.back() ^ 1)].to;  // back; the arc that led here leads nowhere
+    node = arcs_[static_cast<size_t>(path.back() ^ 1)].to;  // back, because the arc that led here is a dead end
     path.pop_back();
     ++next_[static_cast<size_t>(node)];
   }

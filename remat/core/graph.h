@@ -1,11 +1,11 @@
-// A training step as the planners see it: operators, run one after another, over storages.
+// A training step as the planners see it: operators over storages, run one after another.
 //
-//   storage    memory that some operators fill, some read and some change in place
-//   operator   a kernel or a library call: what it reads, makes and changes, and how long it takes
-//   contents   what a storage holds between two operators that change it. A planner may let contents go, and run the
-//              operators again that made them, or copy them to the host and back
-//   given      contents that are there before the first operator: weights, the optimizer's state, inputs
-//   kept       contents that must be there after the last one: weights, gradients, results
+//   storage    memory that some operators write, some read and some change in place
+//   operator   a kernel or a library call: what it reads, writes and changes, and how long it takes
+//   contents   what a storage holds between two operators that change it. A planner may discard contents and restore
+//              them later: by running the operators again that made them, or by a copy to the host and back
+//   given      contents that exist before the first operator: weights, the optimizer's state, inputs
+//   kept       contents that must exist after the last operator: weights, gradients, results
 //
 //        reads                 writes                   updates
 //   x ────────► conv(x, w) ────────► y      relu_(y) ◄────────► y      (in place: y's contents before are lost)
@@ -35,50 +35,52 @@ struct Storage {
   bool kept = false;
 };
 
-// The storage `made` may take over the memory of `read`, whose contents are lost then: an activation function in place.
+// The storage `made` may take over the memory of `read`, whose contents are then lost. Example: an activation in place.
 struct InPlace {
   StorageId read;
-  StorageId made;  // no larger
+  StorageId made;  // at most as large as `read`
 };
 
 struct Operator {
   std::string name;
-  Nanoseconds cost = 0;            // ≥ 0, of the compute engine
+  Nanoseconds cost = 0;            // ≥ 0, on the compute engine
   std::vector<StorageId> reads;    // contents it uses
-  std::vector<StorageId> writes;   // contents it makes without looking at what was there
+  std::vector<StorageId> writes;   // contents it makes; the earlier contents do not matter
   std::vector<StorageId> updates;  // contents it uses and changes in place
-  std::vector<InPlace> in_place;   // as far as a planner wants to
+  std::vector<InPlace> in_place;   // pairs that a planner may use
   Bytes workspace = 0;             // ≥ 0, while it runs
   Phase phase = Phase::kForward;
-  bool heavy = false;   // much work for its memory: convolutions, products of matrices
-  bool random = false;  // another result each time it runs, unless the generator's state was saved
+  bool heavy = false;   // much work for its memory: convolutions, matrix products
+  bool random = false;  // each run has another result, unless the generator's state was saved
   bool once = false;    // never runs again: a collective of all ranks, input from outside
-  std::vector<StorageId> masks =
-      {};  // of `reads`: of each 4 bytes of these it needs one bit, such as where a ReLU let through
+  // A subset of `reads`. Of each 4 bytes of these the operator needs one bit, such as where a ReLU let through.
+  std::vector<StorageId> masks = {};
 };
 
 inline constexpr OperatorId kNever = INT32_MAX;
 
-// Storages and operators are named by their indices; operators are in the order in which the program runs them.
+// Storages and operators are named by their indices. Operators are in the program's order.
 struct Graph {
   std::vector<Storage> storages;
   std::vector<Operator> operators;
-  // By storage, or empty: the last operator before the program itself lets go of it; -1: before the first one; kNever.
-  // Where it is empty the program lets go of a storage after its last use. Plans let go when they like; this is what is
-  // compared with.
+  // By storage: the last operator before the program itself frees it. -1: before the first operator; kNever: never.
+  // Empty: the program frees each storage after its last use. Plans free storages when they like. This is what plans
+  // are compared with.
   std::vector<OperatorId> released_after;
 };
 
-// Ok, or InvalidArgument with one line that names the first fault: an id that is none, a negative size or cost, a
-// storage that is named twice by one operator, an operator that uses contents nobody has made, memory taken over from a
-// smaller storage or from one that the operator does not read, contents to keep that are never made or that the program
-// lets go of, sums beyond 2^62. O(size of the graph). Thread-safe.
+// Returns Ok, or InvalidArgument with one line that names the first fault. O(size of the graph). Thread-safe. Faults:
+//  - an id out of range, a negative size or cost, a sum beyond 2^62;
+//  - a storage that one operator names twice;
+//  - an operator that uses contents that no operator has made;
+//  - memory taken over from a smaller storage, or from one that the operator does not read;
+//  - contents to keep that are never made, or that the program frees.
 absl::Status Check(const Graph& graph);
 
-// For each storage the operators that touch it, ascending. O(size of the graph). Thread-safe.
+// Returns for each storage the operators that touch it, ascending. O(size of the graph). Thread-safe.
 std::vector<std::vector<OperatorId>> UsesOf(const Graph& graph);
 
-// Sum of the costs, each operator once: the least time of any plan.
+// Returns the sum of the costs, each operator once. No plan takes less time.
 Nanoseconds TotalCost(const Graph& graph);
 
 }  // namespace hotpack::remat

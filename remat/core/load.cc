@@ -23,8 +23,8 @@ Bytes LeastMemory(const Graph& graph, bool swap) {
   for (size_t id = 0; id < residencies.size(); ++id)
     residencies[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
   for (const Operator& op : graph.operators) {
-    for (StorageId id : op.writes)
-      residencies[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
+    // Its contents may be discarded before they are written again.
+    for (StorageId id : op.writes) residencies[static_cast<size_t>(id)] = false;
   }
   for (size_t id = 0; id < residencies.size(); ++id) always += residencies[id] ? graph.storages[id].bytes : 0;
   Bytes begin = 0, end = 0;

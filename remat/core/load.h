@@ -1,4 +1,4 @@
-// What is resident while a schedule runs, and the least that any can do with.
+// Resident bytes of a schedule, and a lower bound on the memory of any schedule.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,13 @@
 
 namespace hotpack::remat {
 
-// Bytes resident at each clock value from 0 on. O(stays + clock values).
+// Returns the resident bytes at each clock value from 0 on. O(residencies + clock values).
 std::vector<Bytes> LoadOf(const std::vector<StorageResidency>& residencies);
 
-// No plan takes less, in bytes: the operands and the workspace of some operator are there at once, and beside them,
-// unless contents may be swapped, what is given and kept; all that is given at the beginning, and all that is kept at
-// the end. O(size of the graph).
+// Returns a lower bound in bytes on the memory of any plan. O(size of the graph). It is the largest of:
+//  - for each operator, its operands and workspace, and, unless `swap`, all contents that are both given and kept;
+//  - all given contents, at the beginning;
+//  - all kept contents, at the end.
 Bytes LeastMemory(const Graph& graph, bool swap);
 
 }  // namespace hotpack::remat

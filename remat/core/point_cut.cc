@@ -62,7 +62,7 @@ PointCut::PointCut(const Graph& graph, const Values& values, const RunOrder& ord
   total_ = TotalCost(graph) + 1;
 }
 
-// While `at` runs: its results, and what it reads but for what it may take over.
+// Adds the values that are resident while `at` runs: its results, and its operands except those that it may take over.
 void PointCut::AddThere(OperatorId at) {
   const Operator& op = graph_.operators[static_cast<size_t>(at)];
   const auto add = [this](ValueId value) {
@@ -87,9 +87,10 @@ void PointCut::Hold(const std::vector<ValueId>& values) {
   }
 }
 
-// The choice that is least in per_time · time + per_byte · bytes.
-//   source ─∞► v (wanted) ─per_byte · bytes_v► o = maker(v) ─per_time · cost_o► sink,  o ─∞► what o uses
-// A node is on the source's side if the value is wanted, or the operator runs again; an arc v ► o is cut where v is held.
+// Returns the choice that minimizes per_time · time + per_byte · bytes, by a minimum cut:
+//   source ─∞► v (wanted) ─per_byte · bytes_v► o = maker(v) ─per_time · cost_o► sink,  o ─∞► operands of o
+// A node is on the source's side if the value is wanted, or if the operator runs again. An arc v ► o is cut if v is
+// held.
 PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
   FlowNetwork network;
   std::vector<int32_t> run(graph_.operators.size(), -1);
@@ -160,7 +161,7 @@ std::optional<PointCut::Corner> PointCut::Between(const Corner& above, const Cor
   return corner;
 }
 
-// From the corners of least time and of least bytes to the two that the budget lies between.
+// Moves from the corners of least time and of fewest bytes to the two neighbors around the budget.
 std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
   const auto one = [](Corner corner) {
     const Nanoseconds time = corner.time;
@@ -184,7 +185,7 @@ std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
   }
 }
 
-// Of the operators that run again in one of them only, the one that takes longest.
+// Returns the longest of the operators that run again in only one of the two corners, or -1.
 OperatorId PointCut::Difference(const Corner& above, const Corner& below) const {
   std::vector<OperatorId> differ;
   std::set_symmetric_difference(above.again.begin(), above.again.end(), below.again.begin(), below.again.end(),
@@ -229,7 +230,7 @@ std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches,
       look(fixed);
     }
   }
-  // What is left open takes no less than the least of it.
+  // Every open node takes at least the least of their bounds.
   return open.empty() ? found : std::min(found, open.top().time);
 }
 

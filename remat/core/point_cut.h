@@ -1,5 +1,5 @@
-// What has to run again behind the first run of one operator: the covering problem of remat/exact/bounds.h and its
-// relaxation.
+// Which operators must run again after the first run of one operator: the covering problem of remat/exact/bounds.h and
+// its relaxation.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace hotpack::remat {
 
-// Which operators have surely run when one first runs, and which surely not: by what they use, or as in the program if
-// plans keep to that.
+// Which operators have certainly run when a given one first runs, and which have certainly not. The order follows from
+// operands alone, or is the program's order if all plans keep it.
 class RunOrder {
  public:
   // Both must outlive it.
   RunOrder(const Graph& graph, const Values& values, bool keeps_order)
       : graph_(graph), values_(values), keeps_order_(keeps_order) {}
 
-  // By operator: it has run when `op` first runs, or is it. The number of operators stands for the end. O(size of the
-  // graph).
+  // Returns by operator whether it has run when `op` first runs, `op` included. The number of operators stands for the
+  // end. O(size of the graph).
   std::vector<bool> Before(OperatorId op) const;
-  // By operator: it first runs after `op` does. O(size of the graph).
+  // Returns by operator whether it first runs after `op`. O(size of the graph).
   std::vector<bool> Behind(OperatorId op) const;
 
  private:
@@ -34,43 +34,51 @@ class RunOrder {
   const bool keeps_order_;
 };
 
-// The cut at operator `at`, for what is wanted by operators that first run behind it and no later than `until` (the
-// number of operators: by all, and at the end). Not thread-safe.
+// The cut at operator `at`. A value is wanted if an operator uses it that first runs after `at` and no later than
+// `until`. If `until` is the number of operators, all later uses count, and so do the contents kept at the end. Not
+// thread-safe.
 class PointCut {
  public:
-  // The arguments must outlive it, but for the order.
+  // All arguments except `order` must outlive this object.
   PointCut(const Graph& graph, const Values& values, const RunOrder& order, OperatorId at, OperatorId until);
 
-  void Hold(const std::vector<ValueId>& values);  // in all that follows; made before `at`
-  Bytes AllHeld() const { return all_; }          // bytes with everything held that is wanted
-  Bytes LeastBytes();                             // with all made again that can be
+  // Holds these values in all later calls. They must be made before `at`.
+  void Hold(const std::vector<ValueId>& values);
+  // Bytes if all wanted values are held.
+  Bytes AllHeld() const { return all_; }
+  // Bytes if everything that can be recomputed is recomputed.
+  Bytes LeastBytes();
 
-  // The relaxation's optimum, rounded up (times are integers); nothing if the budget is below LeastBytes(). A few least
-  // cuts.
+  // Returns the relaxation's optimum, rounded up because times are integers. Returns nullopt if the budget is below
+  // LeastBytes(). Solves a few minimum cuts.
   std::optional<Nanoseconds> Time(Bytes budget);
-  // A choice of operators that run again; a corner of the lower hull of (bytes, time) if it is the least for some
-  // price.
+  // A choice of operators that run again. It is a corner of the lower hull of (bytes, time) if it is optimal for some
+  // price of memory.
   struct Corner {
-    Bytes bytes = 0;                // there when `at` runs
-    Nanoseconds time = 0;           // of what runs again behind it
+    Bytes bytes = 0;                // resident when `at` runs
+    Nanoseconds time = 0;           // of the operators that run again after it
     std::vector<OperatorId> again;  // ascending
-    std::vector<ValueId> held;      // wanted behind it, or used by what runs again; but for what is there in any case
+    // Wanted values and operands of reruns that are held, except values that are resident in any case.
+    std::vector<ValueId> held;
   };
-  Corner Fastest();   // of those of the least time the one of the fewest bytes
-  Corner Smallest();  // of those of the fewest bytes the one of the least time
-  // The hull's corner that is farthest below the line between the two; nothing: they are neighbors.
+  // Returns the choice of least time. Ties: the one of fewest bytes.
+  Corner Fastest();
+  // Returns the choice of fewest bytes. Ties: the one of least time.
+  Corner Smallest();
+  // Returns the hull's corner that is farthest below the line between the two. Returns nullopt if they are neighbors.
   std::optional<Corner> Between(const Corner& above, const Corner& below);
 
-  // The same as Time() without relaxation, as far as `branches` nodes of a branch and bound go (Land and Doig 1960,
-  // best first). At least Time(). `visit`, if given, sees the choices within the budget that it comes by, and may end
-  // it with false.
+  // Like Time() without relaxation, by branch and bound over at most `branches` nodes (Land and Doig 1960, best first).
+  // The result is at least Time(). `visit`, if given, is called with each choice found within the budget. It ends the
+  // search by returning false.
   std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches,
                                        const std::function<bool(const Corner&)>& visit = {});
 
-  // A choice within the budget near `from`, which need not be within it. What can be exchanged there: an operator does
-  // not run again, and no more than that takes; a result is not held. As many as are worth most together, if each were
-  // worth what it is alone (a knapsack, by dynamic programming); and again from there, a few times. Nothing: none was
-  // come by. O(operators again and results held · size of the graph).
+  // Returns a choice within the budget near `from`, which itself may exceed the budget. Returns nullopt if none is
+  // found. O(operators again and results held · size of the graph).
+  //
+  // An exchange stops an operator's rerun, if that costs only memory, or stops holding a result. A knapsack by dynamic
+  // programming picks the most valuable set, as if values were additive. A few rounds start from the previous result.
   std::optional<Corner> Exchanged(const Corner& from, Bytes budget) const;
 
  private:
@@ -78,14 +86,14 @@ class PointCut {
   struct Relaxation {
     Nanoseconds time = 0;       // of the optimum, rounded up
     Corner within;              // the corner within the budget
-    OperatorId undecided = -1;  // runs again in one of the two corners only; -1: they are one
+    OperatorId undecided = -1;  // runs again in only one of the two corners; -1: they are equal
     std::vector<std::pair<OperatorId, Fixed>> fixed;
-    bool operator<(const Relaxation& other) const { return time > other.time; }  // the least first
+    bool operator<(const Relaxation& other) const { return time > other.time; }  // least time first
   };
 
   const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
   Bytes BytesOf(ValueId value) const { return graph_.storages[static_cast<size_t>(Of(value).storage)].bytes; }
-  // Never made again.
+  // Whether the value can never be recomputed.
   bool IsOnce(ValueId value) const {
     return Of(value).maker < 0 || graph_.operators[static_cast<size_t>(Of(value).maker)].once;
   }
@@ -94,19 +102,19 @@ class PointCut {
   Corner Solve(Wide per_time, Wide per_byte);
   std::optional<Relaxation> Relax(Bytes budget);
   OperatorId Difference(const Corner& above, const Corner& below) const;
-  Corner CornerOf(const std::vector<bool>& again) const;  // where those run again, if anything needs them
+  Corner CornerOf(const std::vector<bool>& again) const;  // drops reruns that nothing needs
   std::vector<OperatorId> RunsFor(OperatorId op, std::vector<bool> again, const std::vector<bool>& held) const;
   std::optional<Corner> ExchangedOnce(const Corner& now, Bytes budget) const;
 
   const Graph& graph_;
   const Values& values_;
-  std::vector<bool> there_;      // by value: at `at` in any case
-  std::vector<ValueId> wanted_;  // but those that are there
+  std::vector<bool> there_;      // by value: resident at `at` in any case
+  std::vector<ValueId> wanted_;  // except those in `there_`
   std::vector<Fixed> fixed_;     // by operator
   std::vector<int32_t> node_;    // by value, of Solve()
-  Bytes base_ = 0;               // of what is there
+  Bytes base_ = 0;               // of the values in `there_` and the workspace
   Bytes all_ = 0;
-  Nanoseconds total_ = 0;  // more than any choice takes
+  Nanoseconds total_ = 0;  // more than the time of any choice
 };
 
 }  // namespace hotpack::remat

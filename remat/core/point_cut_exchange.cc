@@ -8,15 +8,16 @@ namespace {
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
 
-// One that is made takes bytes and saves time: an operator that does not run again, or one that would be made to.
+// A change of a choice that takes bytes and saves time: some operators do not run again.
 struct Exchange {
   std::vector<OperatorId> operators;
-  bool stops = false;  // they run again now
+  bool stops = false;  // the operators run again in the current choice
   Bytes bytes = 0;
   Nanoseconds time = 0;
 };
 
-// Which exchanges save most within so many bytes, for each number of grains of them; sizes to the nearest grain.
+// Computes the exchanges that save the most time within so many bytes, by grains of them. Sizes are rounded to the
+// nearest grain.
 class Knapsack {
  public:
   Knapsack(const std::vector<Exchange>& exchanges, Bytes room)
@@ -55,7 +56,7 @@ class Knapsack {
   std::vector<std::vector<bool>> taken_;  // by exchange and grains
 };
 
-// Less above the budget, or as little and faster.
+// Whether `a` exceeds the budget by less than `b`, or by as much and takes less time.
 bool IsBetter(const PointCut::Corner& a, const PointCut::Corner& b, Bytes budget) {
   const auto score = [budget](const PointCut::Corner& of) {
     return std::pair(std::max<Bytes>(of.bytes - budget, 0), of.time);
@@ -65,7 +66,7 @@ bool IsBetter(const PointCut::Corner& a, const PointCut::Corner& b, Bytes budget
 
 }  // namespace
 
-// What is wanted, and what it is made from.
+// Adds the wanted values, and recursively the operands of reruns.
 PointCut::Corner PointCut::CornerOf(const std::vector<bool>& again) const {
   Corner corner = {base_, 0, {}, {}};
   std::vector<bool> seen(values_.values.size()), runs(again.size());
@@ -95,7 +96,7 @@ PointCut::Corner PointCut::CornerOf(const std::vector<bool>& again) const {
   return corner;
 }
 
-// The operator, and those it needs of what is neither held nor made again.
+// Returns the operator and the operators that its run needs: makers of operands that are neither held nor recomputed.
 std::vector<OperatorId> PointCut::RunsFor(OperatorId op, std::vector<bool> again, const std::vector<bool>& held) const {
   std::vector<OperatorId> runs = {op};
   again[At(op)] = true;
@@ -126,7 +127,7 @@ std::optional<PointCut::Corner> PointCut::ExchangedOnce(const Corner& now, Bytes
   for (ValueId value : now.held) held[At(value)] = true;
   std::vector<Exchange> exchanges;
   Bytes room = budget - now.bytes;
-  // What it is worth by itself, or more than another.
+  // Adds the exchange with its value by itself, less the value of `than`.
   const auto look = [&](std::vector<OperatorId> operators, bool stops, const Exchange& than) {
     std::vector<bool> changed = again;
     for (OperatorId op : operators) changed[At(op)] = !stops;
@@ -146,12 +147,12 @@ std::optional<PointCut::Corner> PointCut::ExchangedOnce(const Corner& now, Bytes
     looked[At(op)] = true;
     std::vector<OperatorId> runs = RunsFor(op, again, held);
     const bool alone = runs.size() == 1;
-    const Exchange itself = look({op}, false, {});  // what it needs is held
+    const Exchange itself = look({op}, false, {});  // with its operands held
     if (!alone) look(std::move(runs), false, itself);
   }
   if (room < 0 || exchanges.empty()) return std::nullopt;
   const Knapsack knapsack(exchanges, room);
-  // What they are together may be more than the sum: those that save less then.
+  // Together the exchanges may need more than the sum. So choices that save less are tried as well.
   constexpr int kMaxTried = 8;
   std::optional<Corner> best;
   Nanoseconds before = INT64_MAX;

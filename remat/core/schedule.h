@@ -1,4 +1,4 @@
-// What a plan makes of a graph: a list of actions, in the order in which the host issues them.
+// The result of planning a graph: a list of actions in the order in which the host issues them.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,35 @@
 namespace hotpack::remat {
 
 enum class ActionKind : uint8_t {
-  kRun,   // an operator runs, for the first time or again. Storages that it writes are allocated if they have no memory
-  kDrop,  // a storage's device memory is given back; its contents there are lost
-  kOffload,   // its contents are copied to the host; the device's stay. What it held on the host before is lost
-  kPrefetch,  // device memory is allocated and the contents are copied back. The host's copy stays
-  kForget,    // the host's copy is given up
+  // An operator runs, for the first time or again. Storages that it writes are allocated if they have no memory.
+  kRun,
+  // A storage's device memory is freed; its contents there are lost.
+  kDrop,
+  // A storage's contents are copied to the host and stay on the device. Its earlier copy on the host is lost.
+  kOffload,
+  // Device memory is allocated, and the contents are copied back. The host's copy stays.
+  kPrefetch,
+  // The host's copy is discarded.
+  kForget,
 };
 
 struct Action {
   ActionKind kind;
   int32_t target;                      // an operator (kRun) or a storage
-  std::vector<int32_t> in_place = {};  // kRun: which of the operator's `in_place` pairs it makes use of, by index
+  std::vector<int32_t> in_place = {};  // kRun: indices of the operator's `in_place` pairs in use
 };
 
 struct Schedule {
   std::vector<Action> actions;
-  // Operators that draw random numbers and whose generator's state is saved when they first run, so that they may run
-  // again.
+  // Random operators that run again. The generator's state is saved at their first run.
   std::vector<OperatorId> saved_states;
 };
 
 enum class Release : uint8_t { kAfterLastUse, kAsTheProgram };
 
-// Each operator once, in order; a storage is dropped after its last use, or where the program lets go of it. Storages
-// that nothing uses are never dropped with kAfterLastUse if they are given. In place nowhere. O(size of the graph).
+// Returns the program as it is: each operator once, in order, nothing in place. A storage is dropped after its last
+// use, or where the program frees it. With kAfterLastUse, given storages that no operator uses are never dropped.
+// O(size of the graph).
 Schedule Baseline(const Graph& graph, Release release = Release::kAfterLastUse);
 
 }  // namespace hotpack::remat

@@ -15,7 +15,8 @@ bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorI
          (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
 }
 
-// One attempt; it may find that some gaps must be held, or values longer than their uses, and is then made anew.
+// One attempt to build the schedule. It may find gaps that must be held, or values that must be held beyond their uses.
+// Then the caller makes another attempt.
 class Builder {
  public:
   Builder(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const Machine& machine,
@@ -69,14 +70,15 @@ class Builder {
 
   Schedule TakeSchedule() { return {std::move(actions_), std::vector<OperatorId>(saved_.begin(), saved_.end())}; }
   const std::vector<Nanoseconds>& starts() const { return starts_; }
-  GapId must_hold() const { return must_hold_; }                                               // -1: none
-  const std::vector<std::pair<ValueId, OperatorId>>& must_stay() const { return must_stay_; }  // until when
+  GapId must_hold() const { return must_hold_; }  // -1: none
+  // Values that must be held, and until which operator.
+  const std::vector<std::pair<ValueId, OperatorId>>& must_stay() const { return must_stay_; }
 
  private:
   const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
   ValueId& At(ValueId value) { return device_[static_cast<size_t>(Of(value).storage)]; }
 
-  // The gap that is open after `now` (after the operator has run), or -1.
+  // Returns the gap that is open after the operator `now` has run, or -1.
   GapId GapAfter(ValueId value, OperatorId now) const {
     const Value& of = Of(value);
     const auto next = std::upper_bound(of.uses.begin(), of.uses.end(), now);
@@ -84,7 +86,7 @@ class Builder {
     return of.first_gap + static_cast<GapId>(next - of.uses.begin());
   }
   bool Ends(ValueId value) const { return GapAfter(value, now_) < 0; }
-  // Nobody will want it after the present operator.
+  // Whether the value has no use after the present operator.
   bool Dies(ValueId value) const { return Ends(value) && hold_until_[static_cast<size_t>(value)] <= now_; }
 
   void DropNow(ValueId value) {
@@ -92,7 +94,7 @@ class Builder {
     At(value) = kNothing;
   }
 
-  // What becomes of a value that was just made or used by the operator `after`.
+  // Keeps, drops or copies a value that the operator `after` just made or used.
   void Settle(ValueId value, OperatorId after) {
     if (At(value) != value) return;
     const GapId gap = GapAfter(value, after);
@@ -120,7 +122,7 @@ class Builder {
     }
     swapping_.push_back({value, to_host_});
   }
-  // Drops what has been copied by now, so that nothing waits for a copy.
+  // Drops values whose copies have ended, so that no operator waits for a copy.
   void DropCopied() {
     std::erase_if(swapping_, [this](const Swapping& each) {
       if (At(each.value) != each.value) return true;
@@ -136,13 +138,13 @@ class Builder {
     At(value) = value;
   }
 
-  // An operator that runs again, and the gap for whose end it does.
+  // An operator that runs again, and the gap at whose end the value is needed.
   struct Rerun {
     OperatorId op;
     GapId gap;
   };
 
-  // Adds to `closure` the operators that have to run again so that `value` is there.
+  // Adds to `closure` the operators that must run again to restore `value`.
   bool Find(ValueId value, GapId gap, std::vector<Rerun>* closure) {
     if (At(value) == value) return true;
     if (At(value) == kNothing && host_[static_cast<size_t>(Of(value).storage)] == value) {
@@ -151,11 +153,13 @@ class Builder {
     }
     const OperatorId maker = Of(value).maker;
     if (!MayRunAgain(graph_, may_run_again_, maker)) {
-      if (At(value) != kNothing || Of(value).overwritten < now_) {  // its storage has other contents by now
+      // Its storage has other contents by now.
+      if (At(value) != kNothing || Of(value).overwritten < now_) {
         must_hold_ = gap;
         return false;
       }
-      // Held until now it would be there: so it goes on as if it were, and is the next time.
+      // It would be resident if it had been held until now. This attempt continues as if it were; the next one holds
+      // it.
       must_stay_.push_back({value, now_});
       At(value) = value;
       return true;
@@ -178,7 +182,7 @@ class Builder {
     return Make(left);
   }
 
-  // The gap of `value` that is open before the present operator, or -1.
+  // Returns the gap of `value` that is open before the present operator, or -1.
   GapId EndingGap(ValueId value) const { return GapAfter(value, now_ - 1); }
 
   bool Make(const std::vector<ValueId>& wanted) {
@@ -197,7 +201,7 @@ class Builder {
     return true;
   }
 
-  // Runs the operators, in the program's order, and drops what was made for them alone.
+  // Runs the operators again in the program's order, and drops values made for them alone.
   bool RunAgain(const std::vector<Rerun>& closure, const std::vector<ValueId>& wanted) {
     for (size_t i = 0; i < closure.size(); ++i) {
       for (ValueId input : values_.inputs[static_cast<size_t>(closure[i].op)])
@@ -233,7 +237,7 @@ class Builder {
     return true;
   }
 
-  // Whether what `op` uses is there, and what it overwrites is not wanted.
+  // Whether the operands of `op` are resident, and the contents that it overwrites are not wanted.
   template <typename Goes>
   bool CanRun(OperatorId op, Goes goes) {
     const std::vector<ValueId>& inputs = values_.inputs[static_cast<size_t>(op)];
@@ -246,7 +250,7 @@ class Builder {
     return true;
   }
 
-  // Stays when it was made again: it is wanted now, or later in a gap that says so.
+  // Whether a recomputed value stays: it is used now, or it is held until its next use.
   bool Lingers(ValueId value) const {
     const GapId gap = EndingGap(value);
     if (gap < 0) return hold_until_[static_cast<size_t>(value)] > now_;
@@ -254,7 +258,7 @@ class Builder {
            ways_[static_cast<size_t>(gap)] != GapAction::kRecomputeOnce;
   }
 
-  // An operator runs; it works in place where `used_up` says so of what it reads.
+  // Emits a run. It works in place on operands for which `used_up` returns true.
   template <typename UsedUp>
   void Emit(OperatorId number, UsedUp used_up) {
     const Operator& op = graph_.operators[static_cast<size_t>(number)];
@@ -264,7 +268,7 @@ class Builder {
       const auto [read, made] = op.in_place[pair];
       const ValueId value = device_[static_cast<size_t>(read)];
       if (value == kNothing || device_[static_cast<size_t>(made)] != kNothing || !used_up(value)) continue;
-      // Of a larger storage the rest would stay as long as what is made.
+      // In a larger storage the unused rest would stay as long as the result.
       if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes)
         continue;
       if (!taken.insert(read).second || !taken.insert(made).second) continue;
@@ -286,7 +290,7 @@ class Builder {
   const std::vector<GapAction>& ways_;
   const Machine& machine_;
   const std::vector<bool>* may_run_again_;     // by operator; null: all
-  const std::vector<OperatorId>& hold_until_;  // by value: at least until this operator has run; -1: no matter
+  const std::vector<OperatorId>& hold_until_;  // by value: held at least until this operator has run; -1: no limit
   std::vector<ValueId> device_, host_;         // by storage
   std::vector<int64_t> last_need_;             // by value: the last run of a closure that uses it; -1
   std::vector<bool> in_closure_;
@@ -302,7 +306,8 @@ class Builder {
   std::vector<std::pair<ValueId, OperatorId>> must_stay_;
 };
 
-// Until when the results of operators that may not run again are needed to make others again: by value, -1 if never.
+// Returns by value the operator until which it is needed for recomputation, if its own operator may not run again. -1:
+// never.
 std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<GapAction>& ways,
                                     const std::vector<bool>& allowed) {
   std::vector<OperatorId> until(values.values.size(), -1);
@@ -329,8 +334,8 @@ std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, co
   return until;
 }
 
-// Before which operator each swapped gap's copy back has to begin, so that it ends in time: the last one first, each as
-// late as the one after it leaves the engine.
+// Returns by gap the operator before which its copy back begins, so that it ends in time. Copies are placed from the
+// last one back, each as late as the next one on the engine allows.
 std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, const std::vector<GapAction>& ways,
                                    const Machine& machine, const std::vector<Nanoseconds>& starts) {
   std::vector<OperatorId> at(values.gaps.size(), -1);
@@ -349,8 +354,8 @@ std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, con
         graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(gap.value)].storage)].bytes;
     const auto takes = static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / machine.bytes_per_ns_to_device));
     free = std::min(free, starts[static_cast<size_t>(gap.before)]) - takes;
-    const auto op =
-        std::upper_bound(starts.begin(), starts.end(), free) - starts.begin() - 1;  // the last that starts by then
+    // The last operator that starts by then.
+    const auto op = std::upper_bound(starts.begin(), starts.end(), free) - starts.begin() - 1;
     at[static_cast<size_t>(g)] = std::clamp(static_cast<OperatorId>(op), gap.after + 1, gap.before);
   }
   return at;
@@ -363,7 +368,7 @@ BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std:
   BuiltSchedule result;
   std::vector<GapAction> ways = asked;
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (values.gaps[g].before == values.gaps[g].after + 1) ways[g] = GapAction::kKeep;  // nothing happens in it
+    if (values.gaps[g].before == values.gaps[g].after + 1) ways[g] = GapAction::kKeep;  // no operator runs in it
   }
   std::vector<OperatorId> hold_until(values.values.size(), -1), fetch_at(values.gaps.size(), -1);
   if (may_run_again != nullptr) hold_until = NeededUntil(graph, values, ways, *may_run_again);
@@ -376,7 +381,7 @@ BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std:
     }
     if (whole && !builder.must_stay().empty()) continue;
     if (whole) {
-      if (swaps) {  // now the times are known
+      if (swaps) {  // the times are known only now
         fetch_at = FetchTimes(graph, values, ways, machine, builder.starts());
         swaps = false;
         continue;
@@ -389,7 +394,8 @@ BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std:
       result.held.push_back(gap);
       continue;
     }
-    for (size_t g = 0; g < ways.size(); ++g) {  // what the program itself does can always be done
+    // The program without recomputation is always possible.
+    for (size_t g = 0; g < ways.size(); ++g) {
       if (std::exchange(ways[g], GapAction::kKeep) != GapAction::kKeep) result.held.push_back(static_cast<GapId>(g));
     }
   }

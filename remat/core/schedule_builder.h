@@ -1,4 +1,4 @@
-// From what to hold, to make again and to copy out, gap by gap, to a schedule.
+// Builds a schedule from one decision per gap: keep, recompute or offload.
 #pragma once
 
 #include <vector>
@@ -11,24 +11,35 @@ namespace hotpack::remat {
 
 enum class GapAction : uint8_t {
   kKeep,
-  kRecompute,  // let go where the gap begins; made again for the use at its end, or before if something else needs it: then held
-  kRecomputeOnce,  // the same, but not held: what is made again for others in the gap goes at once
-  kOffload,        // copied to the host where the gap begins, and brought back in time for its end
+  // Dropped where the gap begins. Recomputed for the use at its end, or earlier if another recomputation needs it: then
+  // held.
+  kRecompute,
+  // Like kRecompute, but not held: a value recomputed for others within the gap is dropped at once.
+  kRecomputeOnce,
+  // Copied to the host where the gap begins, and copied back in time for its end.
+  kOffload,
 };
 
 struct BuiltSchedule {
   Schedule schedule;
-  std::vector<GapId> held;  // gaps that had to be held, whatever `ways` says
+  // Gaps that had to be held, whatever `ways` says.
+  std::vector<GapId> held;
 };
 
-// Every operator of the graph in its order, and runs of some again before the ones that need what was let go. `ways`:
-// one entry a gap. What was let go is made by its operators, after what they need and is not there has been made in the
-// same way; values that are needed so are held beyond their last use if nothing can make them again (given, or made by
-// an operator that may run once only). A gap is held if its value cannot be made again: its operator needs contents
-// that are overwritten by then, or would overwrite such. `may_run_again`, if it is given, says it by operator: of the
-// others the results are held as long as something is made again from them. Storages are dropped after their last use,
-// and memory is taken over in place where the graph allows it, the value is used up and the sizes are equal. The
-// schedule passes Verify(). O(actions + what is looked at to find what is missing). Thread-safe.
+// Returns a schedule with every operator in the program's order, and reruns before the operators that need dropped
+// values. It passes Verify(). `ways` has one entry per gap. O(actions + values visited to find missing ones).
+// Thread-safe.
+//
+// Rules:
+//  1. A dropped value is recomputed by its operators. Operands that are missing are recomputed first, in the same way.
+//  2. An operand of a rerun is held beyond its last use if nothing can recompute it: it is given, or its operator may
+//     run only once.
+//  3. A gap is held if its value cannot be recomputed: its operator needs contents that are overwritten by then, or
+//     would overwrite contents that are still wanted.
+//  4. `may_run_again`, by operator; null: all may. Results of the others are held as long as values are recomputed from
+//     them.
+//  5. Storages are dropped after their last use.
+//  6. Memory is taken over in place where the graph allows it, the operand is used up, and the sizes are equal.
 BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std::vector<GapAction>& ways,
                             const Machine& machine = {}, const std::vector<bool>* may_run_again = nullptr);
 

@@ -31,12 +31,12 @@ class Simulator {
 
  private:
   struct Place {
-    int32_t stay = kNowhere;  // of outcome_.residencies
+    int32_t stay = kNowhere;  // index in outcome_.residencies
     int32_t last_stay = kNowhere;
     bool filled = false;  // the device's memory holds contents
     bool on_host = false;
     Nanoseconds made = 0;    // when the device's contents are complete
-    Nanoseconds copied = 0;  // when the last copy to the host is
+    Nanoseconds copied = 0;  // when the last copy to the host is complete
   };
 
   Place& At(StorageId id) { return places_[static_cast<size_t>(id)]; }
@@ -115,7 +115,7 @@ class Simulator {
     return "";
   }
 
-  // The memory of what is read becomes that of what is made.
+  // The result takes over the operand's memory.
   std::string TakeOver(const Operator& op, int32_t index) {
     if (index < 0 || static_cast<size_t>(index) >= op.in_place.size())
       return absl::StrCat(op.name, " has no such pair in place");
@@ -194,7 +194,7 @@ class Simulator {
   Outcome outcome_;
   Clock clock_ = 0;
   Bytes live_ = 0, host_ = 0;
-  Nanoseconds compute_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine is through with what was issued
+  Nanoseconds compute_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine has ended the work issued so far
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// What a schedule costs: time on three engines, and memory. Every planner is judged by this.
+// Simulates a schedule: its time on three engines, and its memory. Every planner is judged by this.
 //
-//   compute   │ op 0 │ op 1 │ op 2 │stall│ op 3 │      an operator waits for the copies back of what it uses
-//   to host          │ offload a │                     begins when what a holds has been made, and the engine is free
-//   to device                   │  prefetch a  │       begins when the operators issued before it are through
+//   compute   │ op 0 │ op 1 │ op 2 │stall│ op 3 │      an operator waits until its operands are copied back
+//   to host          │ offload a │                     begins when a's contents are made and the engine is free
+//   to device                   │  prefetch a  │       begins when all operators issued before it have ended
 //
-// A drop waits, with all operators issued after it, for a copy to the host of the same storage that is under way: its
-// memory may be another's next. Time is exact under these rules; a real device may be faster where a placement needs no
-// such wait.
+// A drop, and all operators issued after it, wait for a pending copy of that storage to the host, because its memory
+// may be reused next. Times are exact under these rules. A real device may be faster where a placement needs no such
+// wait.
 #pragma once
 
 #include <cstdint>
@@ -28,34 +28,38 @@ struct Machine {
 
 inline constexpr StorageId kWorkspaceOf = -1;
 
-// Memory of one storage (of several, where an operator worked in place), or the workspace of one run. Clock values
-// count runs and prefetches from 1; what is given is there from 0.
+// Memory of one storage, or the workspace of one run. If an operator works in place, several storages share one
+// residency. Clock values count runs and prefetches from 1. Given contents are resident from 0.
 struct StorageResidency {
   StorageId storage = kWorkspaceOf;
   Bytes bytes = 0;
   Clock begin = 0;
   Clock end = 0;
-  int32_t continues = -1;  // a stay before it whose offset it has: contents that were copied back go where they were
+  // Index of an earlier residency whose offset it reuses: contents copied back return to their place.
+  int32_t continues = -1;
 };
 
 struct Outcome {
   Nanoseconds time = 0;     // from the first action to the end of the last operator and copy
-  Nanoseconds compute = 0;  // sum of the costs of all runs; time - compute is stalls
-  Bytes live_peak = 0;      // bytes, the most that stays at one clock value: no arena is smaller
+  Nanoseconds compute = 0;  // sum of the costs of all runs; time - compute is stall time
+  Bytes live_peak = 0;      // most resident bytes at one clock value; no arena is smaller
   Bytes host_peak = 0;
-  int64_t runs_again = 0;  // runs of operators that had run before
+  int64_t runs_again = 0;  // runs of operators after their first run
   int64_t copies = 0;      // offloads and prefetches
   std::vector<StorageResidency> residencies;
 };
 
-// InvalidArgument with one line that names the first action that cannot be done: contents that are not on the device,
-// memory given back that is not there, a host without room, contents to keep that are not on the device at the end.
-// That contents are the *right* ones is for the verifier to say (remat/core/verifier.h). `graph` must pass Check().
-// O(actions × operands). Thread-safe.
+// Returns the costs, or InvalidArgument with one line that names the first impossible action. `graph` must pass
+// Check(). O(actions × operands). Thread-safe. Impossible are:
+//  - uses of contents that are not on the device, and drops of memory that is not allocated;
+//  - copies that exceed the host's memory;
+//  - kept contents that are not on the device at the end.
+//
+// The simulator does not check that the contents are the *right* ones. The verifier does (remat/core/verifier.h).
 absl::StatusOr<Outcome> Simulate(const Graph& graph, const Schedule& schedule, const Machine& machine = {});
 
-// The arena's blocks: one a stay, sizes rounded up to `granularity`; a stay that continues
-// another one is of its block. Storages and workspaces without bytes are left out. O(stays).
+// Returns the arena's blocks: one per residency, with sizes rounded up to `granularity`. A residency that continues
+// another one belongs to its block. Empty storages and workspaces are left out. O(residencies).
 Instance ToInstance(const std::vector<StorageResidency>& residencies, Bytes granularity = kBlockUnit);
 
 }  // namespace hotpack::remat

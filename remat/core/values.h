@@ -1,10 +1,10 @@
-// The contents of a graph's storages, one by one: which operator makes them and which use them.
+// The values of a graph: each contents of a storage, which operator makes it and which operators use it.
 //
 //   storage y:   conv writes y          relu_ updates y         loss reads y
 //   value 0      made by conv ─ gap ─► used by relu_ (ends)
 //   value 1                             made by relu_ ── gap ──► used by loss ─ gap ─► end, if y is kept
 //
-// In each gap a plan may hold a value, or let it go and make it or bring it back for the next use.
+// In each gap a plan may keep a value, or discard it and recompute or copy it back for the next use.
 #pragma once
 
 #include <vector>
@@ -19,10 +19,11 @@ using GapId = int32_t;
 struct Value {
   StorageId storage;
   OperatorId maker;                 // -1: given
-  std::vector<OperatorId> uses;     // ascending; the one that changes it in place is the last
-  bool left = false;                // it is the storage's contents at the end, and they are kept
-  OperatorId overwritten = kNever;  // makes other contents of the storage
-  GapId first_gap = 0;  // its gaps follow each other: one before each use, one more before the end if it is left
+  std::vector<OperatorId> uses;     // ascending; an operator that changes it in place is the last
+  bool left = false;                // it is the storage's contents at the end, and the storage is kept
+  OperatorId overwritten = kNever;  // the operator that makes other contents of the storage
+  // Its gaps have consecutive ids: one before each use, and one more before the end if `left`.
+  GapId first_gap = 0;
 };
 
 struct Gap {
@@ -34,8 +35,8 @@ struct Gap {
 struct Values {
   std::vector<Value> values;
   std::vector<Gap> gaps;
-  std::vector<std::vector<ValueId>> inputs;   // by operator: what it reads, then what it changes
-  std::vector<std::vector<ValueId>> outputs;  // by operator: what it writes, then what it changes
+  std::vector<std::vector<ValueId>> inputs;   // by operator: values that it reads, then values that it changes
+  std::vector<std::vector<ValueId>> outputs;  // by operator: values that it writes, then values that it changes
 
   int32_t GapsOf(ValueId value) const {
     const Value& of = values[static_cast<size_t>(value)];
@@ -43,7 +44,7 @@ struct Values {
   }
 };
 
-// `graph` must pass Check(). O(size of the graph).
+// Returns the values of a graph that passes Check(). O(size of the graph).
 Values ValuesOf(const Graph& graph);
 
 }  // namespace hotpack::remat

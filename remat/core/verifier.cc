@@ -9,11 +9,11 @@
 namespace hotpack::remat {
 namespace {
 
-// Contents are named by the operator that made them, which always sees the same and so always makes the same.
+// Contents are named by the operator that made them. It always sees the same contents, so it always makes the same.
 using Contents = OperatorId;
 constexpr Contents kGiven = -1;
 
-// What each operator sees in the program, and what is there at its end.
+// The contents that each operator sees in the program, and those at its end.
 struct Program {
   std::vector<std::map<StorageId, Contents>> seen;
   std::map<StorageId, Contents> left;
@@ -127,7 +127,7 @@ class Walk {
   const Program program_;
   std::vector<int64_t> runs_;
   const std::set<OperatorId> saved_;
-  std::map<StorageId, Contents> device_;  // those with memory
+  std::map<StorageId, Contents> device_;  // storages with memory
   std::map<StorageId, Contents> host_;
   OperatorId last_once_ = -1, last_random_ = -1;
 };

@@ -1,4 +1,4 @@
-// Runs a schedule step by step and looks at what every operator sees. Shares no code with the simulator.
+// Runs a schedule step by step and checks the contents that every operator sees. Shares no code with the simulator.
 #pragma once
 
 #include <string>
@@ -8,15 +8,13 @@
 
 namespace hotpack::remat {
 
-// Empty when the schedule computes what the program does; otherwise one line that names the first fault:
-//  - an operator, each time it runs, finds in every storage that it uses the contents that it finds there in the
-//    program;
-//  - each operator runs at least once; one that may not run again exactly once, and in the program's order;
-//  - those that draw random numbers run first in the program's order, and again only if the generator's state was
-//    saved;
-//  - contents to be kept are on the device at the end, and are those that the program leaves;
-//  - memory is given back only where there is some, copied to the host only what is there, and back only from there.
-// O(actions × operands). `graph` must pass Check(). Thread-safe.
+// Returns an empty string if the schedule computes the same as the program, otherwise one line that names the first
+// fault. `graph` must pass Check(). O(actions × operands). Thread-safe. Invariants:
+//  1. At each run an operator finds in every storage that it uses the same contents as in the program.
+//  2. Each operator runs at least once. An operator with `once` runs exactly once, and in the program's order.
+//  3. Random operators first run in the program's order. They run again only if the generator's state was saved.
+//  4. Kept contents are on the device at the end, and are the program's last ones.
+//  5. Only allocated memory is freed. Only contents on the device are copied to the host, and only host copies back.
 std::string Verify(const Graph& graph, const Schedule& schedule);
 
 }  // namespace hotpack::remat

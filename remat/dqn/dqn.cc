@@ -9,7 +9,7 @@
 namespace hotpack::remat {
 namespace {
 
-// Schedules of episodes, and the best of them.
+// Turns episodes into schedules and keeps the best.
 class Judgement {
  public:
   Judgement(const Graph& graph, const Values& values, const Sequence& sequence, Bytes budget, const Machine& machine)
@@ -19,7 +19,7 @@ class Judgement {
     Schedule schedule = WaitForMemory(
         graph_, BuildSchedule(graph_, values_, WaysOf(sequence_, values_, choices), machine_).schedule, budget_);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
-    if (!outcome.ok()) return std::nullopt;  // the host has no room
+    if (!outcome.ok()) return std::nullopt;  // the host's memory is too small
     least_ = std::min(least_, outcome->live_peak);
     excess_ = std::max<Bytes>(0, outcome->live_peak - budget_);
     if (excess_ > 0) return std::nullopt;
@@ -29,7 +29,7 @@ class Judgement {
     return time;
   }
 
-  Bytes excess() const { return excess_; }  // of the last one
+  Bytes excess() const { return excess_; }  // of the last episode
   Bytes least() const { return least_; }
   std::optional<DqnPlan>& best() { return best_; }
 
@@ -58,7 +58,7 @@ std::vector<GapAction> WaysOf(const Sequence& sequence, const Values& values, co
 absl::StatusOr<DqnPlan> PlanByDqn(const Graph& graph, const Values& values, Bytes budget, const DqnOptions& options) {
   const Sequence sequence = SequenceOf(graph, values, options.machine);
   Judgement judgement(graph, values, sequence, budget, options.machine);
-  judgement({});  // the program as it is
+  judgement({});  // the unmodified program
   Environment environment(sequence, budget, true);
   DqnPlan plan;
   if (!judgement.best() && !sequence.operations.empty()) {

@@ -51,8 +51,8 @@ void Environment::Release(State* state, int32_t memory) const {
   state->holds[index] = -1;
 }
 
-// The makers that have to run so that the variable is there, in their order. A maker whose variable is on the host is
-// none of them: it comes back with its own transfer.
+// Collects the makers that must run so that the variable is resident, in their order. A variable on the host needs no
+// maker, because its own transfer brings it back.
 void Environment::Collect(const State& state, int32_t variable, std::vector<int32_t>* makers) const {
   if (state.holds[static_cast<size_t>(MemoryOf(variable))] == variable) return;
   for (int32_t absence : absences_of_[static_cast<size_t>(variable)]) {
@@ -64,7 +64,7 @@ void Environment::Collect(const State& state, int32_t variable, std::vector<int3
   for (int32_t needed : sequence_.makers[static_cast<size_t>(maker)].needs) Collect(state, needed, makers);
 }
 
-// Runs the makers again. What is wanted later stays; the rest goes after its last use.
+// Runs the makers again. Variables used later stay, the others are dropped after their last use.
 void Environment::MakeAgain(State* state, int32_t variable, Bytes* peak) const {
   std::vector<int32_t> makers;
   Collect(*state, variable, &makers);
@@ -102,7 +102,7 @@ void Environment::MakeAgain(State* state, int32_t variable, Bytes* peak) const {
   }
 }
 
-// What the present node needs back: it waits for transfers, and what was removed is made again.
+// Restores the variables that the present node needs: waits for transfers, and recomputes removed variables.
 void Environment::BringBack(State* state, Bytes* peak) const {
   for (int32_t a : ends_[static_cast<size_t>(state->node)]) {
     Place& place = state->places[static_cast<size_t>(a)];
@@ -140,7 +140,7 @@ void Environment::Touch(State* state, Bytes* peak) const {
   *peak = std::max(*peak, state->usage);
 }
 
-// Runs the present node and goes to the next one; the most bytes that were there.
+// Runs the present node and advances to the next one. Returns the peak in bytes.
 Bytes Environment::Execute(State* state) const {
   Bytes peak = state->usage;
   BringBack(state, &peak);
@@ -158,8 +158,8 @@ Bytes Environment::Execute(State* state) const {
   return peak;
 }
 
-// Section 4.5: what is used again first comes back first, as soon as no node from then to its use would be above the
-// limit.
+// Section 4.5: variables come back in the order of their next uses, each as soon as no node until its use would exceed
+// the limit.
 void Environment::FetchEarly(State* state, std::vector<Bytes>* load) const {
   const Nanoseconds until = state->time + sequence_.operations[static_cast<size_t>(state->node)].duration;
   for (int32_t a : by_return_) {
@@ -181,7 +181,7 @@ void Environment::FetchEarly(State* state, std::vector<Bytes>* load) const {
   }
 }
 
-// The present state as if what is going had gone.
+// Returns the present state as if pending offloads had ended.
 Environment::State Environment::Gone() const {
   State state = state_;
   state.blocked = -1;
@@ -193,7 +193,7 @@ Environment::State Environment::Gone() const {
   return state;
 }
 
-// What is known of the rest of the step, with what is gone by now.
+// Predicts the rest of the step, given the variables that are absent by now.
 void Environment::LookAhead() {
   state_.blocked = -1;
   const size_t nodes = sequence_.operations.size();
@@ -247,7 +247,7 @@ void Environment::Complete(Pending* pending) {
   const Absence& absence = Of(pending->absence);
   Place& place = state_.places[static_cast<size_t>(pending->absence)];
   if (absence.before <= state_.node) {
-    place = Place::kBack;  // it was used before it was gone
+    place = Place::kBack;  // it was used before the transfer ended
   } else {
     place = Place::kOnHost;
     if (state_.node > absence.after) Release(&state_, MemoryOf(absence.variable));
@@ -255,7 +255,7 @@ void Environment::Complete(Pending* pending) {
   *pending = {};
 }
 
-// One node further, or a pause. False if the agent is asked now.
+// Advances by one node, or pauses. Returns false if the agent acts now.
 bool Environment::Go(Pending* pending) {
   const bool waits = pending->absence >= 0;
   if (static_cast<size_t>(state_.node) == sequence_.operations.size()) return false;

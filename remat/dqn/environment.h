@@ -1,10 +1,12 @@
-// The simulator in which the agent learns (sections 4.5 to 4.8 of the paper): what an action makes of time, memory and
-// the node.
+// The simulator in which the agent learns (sections 4.5 to 4.8 of the paper): the effect of an action on time, memory
+// and the current node.
 //
-//   node       3        4        5          operations of 1 s; to offload x takes 1.5 s, from node 3 on
-//   compute    │ read x │ malloc │          enough memory: the agent is asked again at node 5, at the end of the node in which
-//   to host    │   offload x  │             the transfer ends; nothing has waited
-//   compute    │ read x │ wait │ malloc     no memory for node 4: it waits for 0.5 s, and the agent is asked again at node 4
+//   node       3        4        5            operations of 1 s; offloading x takes 1.5 s, from node 3 on
+//
+//   compute    │ read x │ malloc │            enough memory: nothing waits. The agent acts again at node 5, the end
+//   to host    │   offload x  │               of the node in which the transfer ends
+//
+//   compute    │ read x │ wait │ malloc       no memory for node 4: it waits 0.5 s. The agent acts again at node 4
 #pragma once
 
 #include <cstdint>
@@ -18,50 +20,51 @@ enum class Deed : uint8_t { kNothing, kOffload, kRemove };
 
 struct AgentAction {
   Deed deed = Deed::kNothing;
-  int32_t absence = -1;  // of Sequence::absences
+  int32_t absence = -1;  // index in Sequence::absences; -1: none
   friend bool operator==(const AgentAction&, const AgentAction&) = default;
 };
 
-// Not thread-safe. `sequence` must outlive it.
+// One episode. Not thread-safe. `sequence` must outlive it.
 class Environment {
  public:
-  // `limit`: bytes. `skip`: a node is passed over, after doing nothing, where there is nothing to choose that could not
-  // be chosen before.
+  // `limit`: bytes. `skip`: after doing nothing, nodes that offer no new choice are skipped.
   Environment(const Sequence& sequence, Bytes limit, bool skip = false);
 
   void Reset();
 
-  // From the next Reset() on the limit is so many bytes lower.
+  // Lowers the limit by `bytes`, from the next Reset() on.
   void Lower(Bytes bytes) { limit_ -= bytes; }
 
-  // The node under execution, number of operations at the end; time and pauses until its beginning.
+  // The current node (the number of operations at the end); the time and the pauses until its beginning, in
+  // nanoseconds.
   int32_t node() const { return state_.node; }
   Nanoseconds time() const { return state_.time; }
   Nanoseconds paused() const { return state_.paused; }
   Bytes usage() const { return state_.usage; }
 
-  // What may be done: nothing, unless the node under execution waits for memory that nothing frees; each variable that
-  // is there, is not used before its absence ends, and is there at some later node above the limit may be offloaded
-  // (H⁰) or removed (H¹), where a node stands for it. One that was offloaded is in neither of them any more, nor is one
-  // that was removed.
+  // Returns the possible actions:
+  //  1. Doing nothing, unless the current node waits for memory that nothing frees.
+  //  2. Offloading (H⁰) or removing (H¹) a variable, if a node stands for that action. The variable must be resident,
+  //     not used before its absence ends, and resident at some later node above the limit.
+  // A variable that was offloaded or removed can be neither offloaded nor removed.
   std::vector<AgentAction> Choices() const;
 
-  // Does it and goes on to the next node at which the agent is asked. The reward in nanoseconds, ≤ 0 as a rule: what
-  // the pauses and what is made again grow by until the end of the step, as far as is known from what is gone by now (a
-  // variable that goes may also make room for an earlier transfer back of another, and so the reward positive). Losing
-  // costs the step's time once more. O(nodes).
+  // Performs the action and advances to the next node at which the agent acts. O(nodes). Returns the reward in
+  // nanoseconds: minus the growth of pauses and recomputation until the end of the step, as predicted from the
+  // variables absent by now. Losing costs the step's time once more. The reward is usually ≤ 0. It is positive if an
+  // absent variable makes room for an earlier transfer back of another one.
   Nanoseconds Step(AgentAction choice);
 
-  // Nothing more has to go until the end: no later node is above the limit.
+  // Whether no later node is above the limit, so that no further action is necessary.
   bool Won() const;
-  // A node is above the limit, and nothing can be done about it.
+  // Whether a node is above the limit and no action is possible.
   bool Lost() const { return !Won() && Choices().empty(); }
   bool Terminal() const { return Won() || Lost(); }
 
-  // The most bytes at one node from the present one on, if nothing more goes.
+  // Returns the most bytes at one node from the current one on, if there are no further actions.
   Bytes peak() const;
 
-  // Pauses and what is made again from the beginning to the end, if nothing more goes.
+  // Returns the pauses and recomputation of the whole step in nanoseconds, if there are no further actions.
   Nanoseconds overhead() const { return overhead_; }
   const Sequence& sequence() const { return sequence_; }
   Nanoseconds duration() const { return duration_; }  // of the step without actions
@@ -70,13 +73,13 @@ class Environment {
   enum class Place : uint8_t { kThere, kGoing, kRemoved, kOnHost, kComing, kBack };
   struct State {
     int32_t node = 0;
-    int32_t blocked = -1;  // until this node there is no room for the next transfer back
+    int32_t blocked = -1;  // the next transfer back does not fit before this node's end
     Nanoseconds time = 0, paused = 0, again = 0;
     Nanoseconds to_device = 0;  // when the engine is free
     Bytes usage = 0;
     std::vector<Place> places;       // by absence
     std::vector<Nanoseconds> ready;  // by absence: when its transfer back ends
-    std::vector<int32_t> holds;      // by memory: the variable whose contents it has; -1
+    std::vector<int32_t> holds;      // by memory: the variable whose contents it has; -1: none
     std::vector<bool> allocated;     // by memory
   };
   struct Pending {
@@ -106,12 +109,14 @@ class Environment {
   Bytes limit_;
   const bool skip_;
   Nanoseconds duration_ = 0;
-  std::vector<std::vector<int32_t>> ends_, begins_;  // by node: absences whose `before`, or `after`, it is
-  std::vector<std::vector<int32_t>> absences_of_;    // by variable
-  std::vector<int32_t> by_return_;                   // absences by `before`
+  // By node: the absences whose `before` (ends_) or `after` (begins_) it is.
+  std::vector<std::vector<int32_t>> ends_, begins_;
+  std::vector<std::vector<int32_t>> absences_of_;  // by variable
+  std::vector<int32_t> by_return_;                 // absences, ascending by `before`
   State state_;
-  std::vector<Bytes> load_;  // by node from the present one on: bytes there, if nothing comes back before it is needed
-  std::vector<int32_t> next_over_;  // by node: the first from it on that is above the limit
+  // By node from the current one on: resident bytes, if each variable comes back only when it is needed.
+  std::vector<Bytes> load_;
+  std::vector<int32_t> next_over_;  // by node: the first node from it on that is above the limit
   Nanoseconds overhead_ = 0;
 };
 

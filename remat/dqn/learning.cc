@@ -51,7 +51,7 @@ class Learner {
 
  private:
   double Even() { return static_cast<double>(random_() >> 11) / 0x1p53; }
-  // Nodes that stand for what may be done now; none at the last operation.
+  // Returns the current node, or the last one at the end. No action is possible there.
   int32_t Current() const { return std::min(environment_.node(), static_cast<int32_t>(graph_.nodes()) - 1); }
   std::vector<bool> Valid(const std::vector<AgentAction>& choices) const {
     std::vector<bool> valid(static_cast<size_t>(graph_.nodes()));

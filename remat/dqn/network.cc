@@ -15,7 +15,7 @@ Hidden HiddenOf(const QWeights& weights, const Embedding& embedding, int32_t cur
   return joined.cwiseMax(0.0);
 }
 
-// When the variable of each node is used next, from the node's beginning; 0 after its last use.
+// Returns the time from each node's beginning to the next use of its variable; 0 after its last use.
 std::vector<Nanoseconds> TimesToNext(const Sequence& sequence, const std::vector<Nanoseconds>& begins) {
   std::vector<Nanoseconds> times(begins.size());
   std::vector<int32_t> next(sequence.memories.size(), -1);
@@ -39,7 +39,8 @@ QWeights DrawWeights(size_t nodes, std::mt19937_64* random) {
   };
   draw(weights.w1()), draw(weights.w2()), draw(weights.w3()), draw(weights.w4());
   draw(weights.w5()), draw(weights.w6()), draw(weights.w7()), draw(weights.w8());
-  constexpr double kNeighbours = 6;  // of a node, about: one before, one behind, and those of its memory
+  // Approximate neighbours of a node: one before, one behind, and those of its memory.
+  constexpr double kNeighbours = 6;
   weights.w2() /= kNeighbours;
   weights.w5() /= static_cast<double>(nodes);
   return weights;
@@ -72,8 +73,8 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
     if (absence.offload_node >= 0) features_(4, absence.offload_node) = 1;
     if (absence.remove_node >= 0) features_(4, absence.remove_node) = -1;
   }
-  // The sum over a memory's nodes of |begin - begin of v|, by sums from the left and from the right; and the lags to
-  // its neighbours.
+  // Computes the sum over a memory's nodes of |begin - begin of v| by sums from the left and from the right. Adds the
+  // lags to the neighbours in time.
   lags_.setZero(static_cast<Eigen::Index>(nodes));
   std::vector<std::vector<size_t>> nodes_of(memories_);
   for (size_t i = 0; i < nodes; ++i) nodes_of[static_cast<size_t>(memory_of_[i])].push_back(i);
@@ -119,7 +120,7 @@ void Embed(const StateGraph& graph, const QWeights& weights, const std::vector<b
   graph.Features(valid, &embedding->features);
   const QWeights::OfFeatures w1 = weights.w1();
   const QWeights::Square w2 = weights.w2();
-  // Lags are not negative, so that ReLU(W4 w) = w ReLU(W4), and the sum over neighbours is that of their lags.
+  // Lags are not negative, so ReLU(W4 w) = w ReLU(W4), and the sum over neighbours is that of their lags.
   const QWeights::Column by_lag = weights.w3() * weights.w4().cwiseMax(0.0);
   NodeStates& fixed = embedding->fixed;
   fixed.resize(kWidth, graph.nodes());

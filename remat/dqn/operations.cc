@@ -10,7 +10,7 @@ Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns) {
   return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
 }
 
-// Less than this part of the largest storage is small.
+// Storages below this part of the largest are small.
 constexpr Bytes kSmallPart = 256;
 
 class Converter {
@@ -38,7 +38,7 @@ class Converter {
     for (const Storage& storage : graph.storages) largest = std::max(largest, storage.bytes);
     small_ = largest / kSmallPart;
     for (Variable& variable : sequence_.variables) {
-      if (IsSmall(variable.memory)) variable.maker = -1;  // it stays
+      if (IsSmall(variable.memory)) variable.maker = -1;  // it is always resident
     }
   }
 
@@ -118,7 +118,7 @@ class Converter {
     if (workspace >= 0) sequence_.operations.push_back({OperationKind::kFree, workspace});
   }
 
-  // The node that uses a variable before one of its gaps.
+  // Records the next node as the one that uses the value before its gap behind `op`.
   void Touch(ValueId value, OperatorId op) {
     const Value& of = values_.values[static_cast<size_t>(value)];
     const auto index = of.maker == op ? of.uses.begin() : std::upper_bound(of.uses.begin(), of.uses.end(), op);
@@ -136,7 +136,7 @@ class Converter {
     return variable;
   }
 
-  // A first operator that touches nothing large: its time alone.
+  // Adds a node with an empty memory, for the time of a first operator that touches only small storages.
   void AddNothing() {
     const auto variable = static_cast<int32_t>(sequence_.variables.size());
     sequence_.variables.push_back({static_cast<int32_t>(sequence_.memories.size()), -1});
@@ -156,13 +156,14 @@ class Converter {
       if (!forward || empty || gap.before >= operators) continue;
       Absence absence = {gap.value, access_[g], access_[g], last_node_[static_cast<size_t>(gap.after)],
                          first_node_[static_cast<size_t>(gap.before)]};
-      if (value.maker == gap.after) absence.open = absence.after + 1;  // what is being written cannot be copied yet
+      if (value.maker == gap.after)
+        absence.open = absence.after + 1;  // contents that are being written cannot be copied yet
       absence.gap = static_cast<GapId>(g);
       sequence_.absences.push_back(absence);
       if (sequence_.variables[static_cast<size_t>(gap.value)].maker >= 0) ways[g] = GapAction::kRecompute;
     }
-    // What cannot be made again because other contents would be lost is held by BuildSchedule(), where it is the only
-    // one that goes too.
+    // BuildSchedule() holds values that cannot be recomputed without losing other contents, even if no other value is
+    // removed.
     for (GapId gap : BuildSchedule(graph_, values_, ways).held) {
       if (gap >= 0 && OneIsHeld(gap))
         sequence_.variables[static_cast<size_t>(values_.gaps[static_cast<size_t>(gap)].value)].maker = -1;

@@ -1,4 +1,4 @@
-// The eight matrices of the deep Q-network, one after the other in one vector.
+// The eight matrices of the deep Q-network, stored one after the other in one vector.
 #pragma once
 
 #include <Eigen/Dense>
@@ -7,7 +7,7 @@
 namespace hotpack::remat {
 
 inline constexpr int kNodeFeatures = 6;
-inline constexpr int kWidth = 8;  // p; the paper gives none. A constant, so that a round is unrolled
+inline constexpr int kWidth = 8;  // p; not given in the paper. Constant, so that loops are unrolled
 
 class QWeights {
  public:
@@ -16,7 +16,7 @@ class QWeights {
   using Column = Eigen::Matrix<double, kWidth, 1>;
   using OfHidden = Eigen::Matrix<double, 1, 3 * kWidth>;
 
-  QWeights() : all_(Eigen::VectorXd::Zero(kSize)) {}  // zeros
+  QWeights() : all_(Eigen::VectorXd::Zero(kSize)) {}  // all zero
 
   const Eigen::VectorXd& all() const { return all_; }
   Eigen::VectorXd& all() { return all_; }
@@ -49,8 +49,8 @@ class QWeights {
   Eigen::VectorXd all_;
 };
 
-// Evenly from ±1/√columns; those that stand before a sum over neighbours or over `nodes` smaller, so that after four
-// rounds of sums a value is of the order of one.
+// Draws weights uniformly from ±1/√columns. Matrices in front of a sum over neighbours or over `nodes` are smaller, so
+// that values are of the order of one after four rounds of sums.
 QWeights DrawWeights(size_t nodes, std::mt19937_64* random);
 
 }  // namespace hotpack::remat

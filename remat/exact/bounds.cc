@@ -11,10 +11,11 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr int64_t kBranchedOperators = 40'000;  // branches times operators, at most: seconds
+// Most branches times operators: seconds.
+constexpr int64_t kBranchedOperators = 40'000;
 
-// In each of as many stretches of the program the operator at which most is wanted or there, if it is more than the
-// budget.
+// Divides the program into `points` stretches. Returns for each the operator at which most bytes are wanted or
+// resident, if they exceed the budget.
 std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points) {
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   std::vector<Bytes> load(static_cast<size_t>(operators) + 1);
@@ -58,12 +59,12 @@ class Clock {
   const std::chrono::steady_clock::time_point begin_;
 };
 
-// The most that disjoint stretches between points add up to.
+// Returns the largest sum of bounds over disjoint stretches between points.
 absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const RunOrder& order,
                                         const BoundOptions& options, const std::vector<OperatorId>& points) {
   const Clock clock(options.time_limit_ns);
   const auto end = static_cast<OperatorId>(graph.operators.size());
-  std::vector<Nanoseconds> best(points.size());  // from the point on
+  std::vector<Nanoseconds> best(points.size());  // sum from the point on
   std::vector<size_t> next(points.size(), points.size());
   for (size_t i = 0; i < points.size() && !clock.IsOver(); ++i) {
     PointCut cut(graph, values, order, points[i], end);
@@ -73,15 +74,15 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
   }
   for (size_t i = points.size(); i-- > 0;) {
     for (size_t j = i + 1; j < points.size() && !clock.IsOver(); ++j) {
-      // What is wanted up to there is wanted up to the end: so the cut can be made. Nothing is wanted up to what may
-      // run before.
+      // Values wanted up to points[j] are wanted up to the end, so the cut is possible. No value is wanted if
+      // points[j] may run before points[i].
       const Nanoseconds sum = *PointCut(graph, values, order, points[i], points[j]).Time(budget) + best[j];
       if (sum > best[i]) best[i] = sum, next[i] = j;
     }
   }
   TimeBound bound = {TotalCost(graph), {}};
   if (points.empty()) return bound;
-  // The stretches of the best sum once more, without relaxation.
+  // Bounds the stretches of the best sum once more, without relaxation.
   const int branches =
       static_cast<int>(std::min<int64_t>(options.branches, kBranchedOperators / std::max<int64_t>(end, 1)));
   for (auto i = static_cast<size_t>(std::max_element(best.begin(), best.end()) - best.begin()); i < points.size();
@@ -99,13 +100,13 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
   return bound;
 }
 
-// With copies: `first` is the time up to the end of the cut's operator, `own` that operator's.
+// Times of copies at a cut. `first`: the time up to the end of the cut's operator. `own`: that operator's time.
 struct Copies {
   Nanoseconds first = 0, own = 0;
   Machine machine;
 
-  // Of the step, if so many bytes are away at the cut. A little less than that: the simulator rounds each copy up,
-  // doubles do not.
+  // Returns a bound on the step's time if so many bytes are absent at the cut. It is slightly low, because the
+  // simulator rounds each copy up and doubles do not.
   Nanoseconds Time(Bytes away) const {
     const double back = static_cast<double>(away) / machine.bytes_per_ns_to_device;
     const double out = static_cast<double>(away) / machine.bytes_per_ns_to_host;
@@ -114,14 +115,14 @@ struct Copies {
   }
 };
 
-// With fewer bytes away than `away` the cut takes no less than with so many, with more away the copies take no less: so
-// for each `away` the lesser of both is a bound. The best of them, if it is above `known`.
+// Returns the best bound with copies, if it is above `known`. With fewer than `away` bytes absent the cut takes no less
+// time. With more the copies take no less. So for each `away` the lesser of both is a bound.
 Nanoseconds WithCopies(const Graph& graph, PointCut* cut, Bytes budget, const Copies& copies, Nanoseconds known) {
   const Nanoseconds total = TotalCost(graph);
   Nanoseconds best = known;
   Bytes few = 0, many = std::max<Bytes>(cut->AllHeld() - budget, 0);
   while (few < many) {
-    // The first one whose copies take more than what is known: below it nothing better is to be found.
+    // Finds the first one whose copies take more than `known`. No better bound is below it.
     Bytes low = few, high = many;
     while (low < high) {
       const Bytes middle = low + (high - low) / 2;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Bytes kMaxUnits = Bytes{1} << 24;
 
-// A constant and columns with factors.
+// A linear expression: a constant, and columns with factors.
 struct Sum {
   double constant = 0;
   std::vector<std::pair<int32_t, double>> terms;
@@ -47,7 +47,7 @@ class Builder {
   }
 
  private:
-  static constexpr int32_t kZero = -1, kOne = -2;  // columns that are none
+  static constexpr int32_t kZero = -1, kOne = -2;  // constants instead of columns
 
   const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
   const Operator& Op(OperatorId op) const { return graph_.operators[static_cast<size_t>(op)]; }
@@ -59,7 +59,7 @@ class Builder {
     const std::vector<StorageId>& updates = Op(op).updates;
     return std::find(updates.begin(), updates.end(), Of(value).storage) != updates.end();
   }
-  // There from the beginning to the end, so that it takes no columns.
+  // Whether the value is resident from the beginning to the end, so that it needs no columns.
   bool IsConstant(ValueId value) const { return Of(value).maker < 0 && Of(value).left; }
 
   Bytes Unit(Bytes budget) const {
@@ -72,7 +72,7 @@ class Builder {
   absl::Status CheckSize() const {
     int64_t uses = 0;
     for (const Value& value : values_.values) uses += 3 + static_cast<int64_t>(value.uses.size());
-    const int64_t columns = int64_t{model_.stages} * (2 * operators_ + uses) / 2;  // about
+    const int64_t columns = int64_t{model_.stages} * (2 * operators_ + uses) / 2;  // approximately
     if (columns <= options_.most_columns) return absl::OkStatus();
     return absl::ResourceExhaustedError(
         absl::StrCat("the model has about ", columns, " columns, more than ", options_.most_columns));
@@ -93,7 +93,8 @@ class Builder {
       sum->terms.push_back({column, factor});
     }
   }
-  // sum ≤ right. Rows that always hold are left out; one that never does stays, as `one` times what is wrong.
+  // Adds the row sum ≤ right. Rows that always hold are left out. A row without terms that never holds gets a term with
+  // factor 0.
   void AtMost(Sum sum, double right) {
     right -= sum.constant;
     double most = 0;
@@ -124,7 +125,7 @@ class Builder {
     }
   }
 
-  // Nothing can use it in stage t or behind.
+  // Whether no operator can use the value in stage t or later.
   bool IsDead(ValueId value, int32_t t) const {
     const Value& of = Of(value);
     if (of.left) return false;
@@ -178,8 +179,8 @@ class Builder {
     AtMost(std::move(sum), 1);
   }
 
-  // Of a storage's contents at most one is there: what a run overwrites is not held over it. Uses of contents come
-  // before what overwrites them in the program, and so in a stage.
+  // At most one of a storage's contents is resident: contents that a run overwrites are not held across it. Uses of
+  // contents come before their overwriting in the program, and so in a stage.
   void Exclusive(int32_t t) {
     if (of_storage_.empty()) {
       of_storage_.resize(graph_.storages.size());
@@ -197,7 +198,7 @@ class Builder {
       }
       if (of.size() > 1) AtMost(std::move(sum), 1);
     }
-    // Where an operator runs again it makes all of its results, so that none of them need be held up to there.
+    // An operator that runs again makes all its results, so none of them need be held up to that run.
     for (OperatorId op = 0; op < std::min(t, operators_); ++op) {
       for (ValueId output : values_.outputs[static_cast<size_t>(op)]) NotBoth(Held(t, output), Run(t, op));
     }
@@ -235,7 +236,7 @@ class Builder {
     to->terms.insert(to->terms.end(), from.terms.begin(), from.terms.end());
   }
 
-  // Results whose memory is new; contents that are changed in place stay where they are.
+  // Returns the results with new memory. Contents changed in place stay where they are.
   Sum Made(int32_t t, OperatorId op) const {
     Sum sum;
     for (ValueId value : values_.outputs[static_cast<size_t>(op)]) {
@@ -244,7 +245,8 @@ class Builder {
     return sum;
   }
 
-  // (5) What may go when `op` has run in stage t: what it uses and makes, but not what it changes.
+  // (5) Returns the values that may be freed after `op` in stage t: its operands and results, except those that it
+  // changes.
   std::vector<std::pair<ValueId, int32_t>> Freed(int32_t t, OperatorId op) {
     std::vector<std::pair<ValueId, int32_t>> freed;
     const auto add = [&](ValueId value) {
@@ -284,7 +286,7 @@ class Builder {
     return column;
   }
 
-  // Where the one result takes over the memory of what goes, no more is needed while the operator runs.
+  // Subtracts the result's memory where it takes over a freed operand's while the operator runs.
   void TakeOver(OperatorId op, const std::vector<std::pair<ValueId, int32_t>>& freed, Sum* sum) const {
     if (!OneResult(op)) return;
     for (const InPlace& pair : Op(op).in_place) {

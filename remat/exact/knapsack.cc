@@ -37,7 +37,7 @@ std::vector<Item> ItemsOf(const Graph& graph, const Values& values) {
   return items;
 }
 
-// By item: saved. Sizes in grains, rounded up, so that what is saved fits.
+// Returns by item whether it is saved. Sizes in grains are rounded up, so the saved items fit.
 std::vector<bool> ByDynamicProgramming(const std::vector<Item>& items, Bytes capacity, Bytes all, int grains) {
   const Bytes grain = std::max<Bytes>((all + grains - 1) / grains, 1);
   const auto room = static_cast<size_t>(capacity / grain);
@@ -118,7 +118,7 @@ absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& va
   Nanoseconds best_time = 0;
   double best_share = 0;
   Bytes least = INT64_MAX;
-  // Whether the share's plan fits.
+  // Tries a share and returns whether its plan fits.
   const auto attempt = [&](double share) {
     Schedule schedule = ScheduleOf(graph, values, SaveResults(graph, values, share, options), options.machine);
     const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule, options.machine);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTermsInLine = 4;
 
-// Digits enough, and no exponent where the number is a small integer.
+// Returns enough digits to read the value back, without an exponent for small integers.
 std::string Number(double value) {
   char text[40];
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
@@ -37,7 +37,7 @@ std::string FormatLp(const LinearProgram& program) {
   for (size_t c = 0; c < program.columns.size(); ++c) {
     if (program.columns[c].cost != 0) costs.push_back({static_cast<int32_t>(c), program.columns[c].cost});
   }
-  // A reader may take an objective without terms for a mistake.
+  // Some readers reject an objective without terms.
   if (costs.empty() && !program.columns.empty()) costs.push_back({0, 0.0});
   AppendTerms(program, costs, &text);
   absl::StrAppend(&text, "\nSubject To\n");
@@ -80,7 +80,7 @@ std::string FormatMps(const LinearProgram& program) {
   for (size_t c = 0; c < program.columns.size(); ++c) {
     const Column& column = program.columns[c];
     mark(column.integer);
-    // A column that is in no row has to be named as well.
+    // A column that is in no row must be named as well.
     if (column.cost != 0 || rows_of[c].empty())
       absl::StrAppend(&text, " ", column.name, " obj ", Number(column.cost), "\n");
     for (const auto& [row, factor] : rows_of[c])
@@ -91,7 +91,7 @@ std::string FormatMps(const LinearProgram& program) {
   for (size_t r = 0; r < program.rows.size(); ++r) {
     if (program.rows[r].right != 0) absl::StrAppend(&text, " RHS r", r, " ", Number(program.rows[r].right), "\n");
   }
-  // Every column gets both: readers differ in what an integer column without bounds may be.
+  // Every column gets both bounds, because readers differ in the default bounds of integer columns.
   absl::StrAppend(&text, "BOUNDS\n");
   for (const Column& column : program.columns) {
     absl::StrAppend(&text, " LO BND ", column.name, " ", Number(column.lower), "\n UP BND ", column.name, " ",

@@ -1,4 +1,4 @@
-// A linear program, some of its columns integers, and its text for solvers: CPLEX LP and free MPS, which CBC and HiGHS
+// A linear program with some integer columns, and its text for solvers: CPLEX LP and free MPS, which CBC and HiGHS
 // read.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace hotpack::remat {
 
 struct Column {
-  std::string name;  // letters, digits and underscores, the first one a letter; of its own
+  std::string name;  // letters, digits and underscores, a letter first; unique
   double lower = 0;  // ≥ 0
   double upper = 1;  // finite
   bool integer = false;
@@ -27,15 +27,15 @@ struct Row {
 
 // Minimise the sum of the columns' costs.
 struct LinearProgram {
-  std::vector<std::string> comments;  // one line each, at the head of the text
+  std::vector<std::string> comments;  // one line each, at the top of the text
   std::vector<Column> columns;
-  std::vector<Row> rows;  // rI in the text, from 0
+  std::vector<Row> rows;  // row I is called rI in the text, from 0
 };
 
 enum class ProgramFormat : uint8_t { kLp, kMps };
 
-// The same text for the same program; no line is longer than 255 bytes. Numbers have as many digits as it takes to read
-// them back unchanged. O(length). Thread-safe.
+// Returns the text of a program; equal programs have equal texts. No line is longer than 255 bytes. Numbers have as
+// many digits as are needed to read them back unchanged. O(length). Thread-safe.
 std::string FormatProgram(const LinearProgram& program, ProgramFormat format);
 
 }  // namespace hotpack::remat

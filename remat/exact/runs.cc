@@ -51,7 +51,7 @@ class Walk {
     At(value) = kNothing;
   }
 
-  // From the end backwards: whether each operand of each run is wanted after it, before it is made again.
+  // From the end backwards, finds whether each operand of each run is used after it, before the next run that makes it.
   void FindLastNeeds() {
     std::vector<bool> wanted(values_.values.size());
     for (size_t v = 0; v < wanted.size(); ++v) wanted[v] = values_.values[v].left;
@@ -73,7 +73,7 @@ class Walk {
     const std::vector<ValueId>& inputs = values_.inputs[number];
     const auto stays = [&](ValueId input) {
       const auto at = std::find(inputs.begin(), inputs.end(), input);
-      if (at == inputs.end()) return true;  // a wrong order of runs, which Verify() is to say
+      if (at == inputs.end()) return true;  // a wrong order of runs, which Verify() reports
       return static_cast<bool>(stays_[i][outputs.size() + static_cast<size_t>(at - inputs.begin())]);
     };
     Action action = {ActionKind::kRun, runs_[i], {}};
@@ -85,7 +85,7 @@ class Walk {
         continue;
       action.in_place.push_back(static_cast<int32_t>(pair));
       device_[static_cast<size_t>(read)] = kNothing;
-      device_[static_cast<size_t>(made)] = values_.outputs[number].front();  // until it is said below
+      device_[static_cast<size_t>(made)] = values_.outputs[number].front();  // until the real value is set below
     }
     schedule_.actions.push_back(std::move(action));
     for (ValueId output : outputs) At(output) = output;

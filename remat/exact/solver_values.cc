@@ -35,7 +35,7 @@ class Reader {
     while (Next()) {
       std::vector<absl::string_view> words = Words();
       if (words.empty()) continue;
-      if (words.front() == "**") words.erase(words.begin());  // a value out of its bounds
+      if (words.front() == "**") words.erase(words.begin());  // marks a value out of its bounds
       if (words.size() != 4) return Fault("expected index, name, value and reduced cost");
       if (absl::Status status = Add(words[1], words[2]); !status.ok()) return status;
     }

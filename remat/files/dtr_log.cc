@@ -28,8 +28,8 @@ bool IsHeavy(std::string_view name) {
 }
 bool IsBackward(std::string_view name) { return name.find("backward") != name.npos; }
 
-// The backward pass begins with the first operator that is named so behind all convolutions and normalisations that are
-// not: one log has a pooling of the forward pass under such a name.
+// Finds where the backward pass begins: at the first operator with that name behind all convolutions and normalisations
+// without it. One log has a pooling of the forward pass under such a name.
 void FindPhases(Graph* graph) {
   constexpr std::string_view kForwardOnly[] = {"conv", "norm"};
   std::vector<Operator>& operators = graph->operators;
@@ -44,7 +44,7 @@ void AddOnce(std::vector<StorageId>* list, StorageId id) {
   if (std::find(list->begin(), list->end(), id) == list->end()) list->push_back(id);
 }
 
-// What a line lacks, thrown to Reader::Line.
+// The member that a line lacks. Thrown to Reader::Line.
 struct Lacks {
   std::string what;
 };
@@ -79,7 +79,7 @@ int64_t Number(const Json& line, const char* key, int64_t least) {
 
 class Reader {
  public:
-  // Empty, or what is wrong.
+  // Reads a line. Returns an empty string, or the fault.
   std::string Line(std::string_view text) {
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object()) return "no JSON object";
@@ -138,7 +138,7 @@ class Reader {
 
   void Memory(const std::string& name, Bytes bytes) {
     if (constant_ != name) {
-      memory_ = bytes;  // of a result: ALIAS says what it is
+      memory_ = bytes;  // of a result; its ALIAS follows
       return;
     }
     constant_.reset();

@@ -44,7 +44,7 @@ const char* NameOf(const std::pair<const char*, Value> (&names)[n], Value wanted
       ->first;
 }
 
-// One storage or operator of the document; every key is looked at once, and those that are left over are not known.
+// One storage or operator of the document. Every key is read once; the keys left over are unknown.
 class Object {
  public:
   Object(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -177,8 +177,8 @@ class Reader {
   absl::flat_hash_map<std::string, StorageId> ids_;
 };
 
-// Which operators each one must come after. What one operator alone makes may be listed after its readers; where
-// several change a storage, or it is given, the list's order is what is meant.
+// Returns by operator the ones that it must come after. If one operator alone makes a storage, it may be listed after
+// its readers. If several change a storage, or it is given, the list's order counts.
 std::vector<std::vector<OperatorId>> Predecessors(const Graph& graph) {
   struct Access {
     OperatorId op;
@@ -221,7 +221,8 @@ std::vector<std::vector<OperatorId>> Predecessors(const Graph& graph) {
   return before;
 }
 
-// Some operators of `before` that wait for each other, each for the next; all of `waiting` wait for one of `waiting`.
+// Returns operators of `before` that wait for each other in a cycle. Each one of `waiting` waits for another one of
+// them.
 std::vector<OperatorId> Cycle(const std::vector<std::vector<OperatorId>>& before, const std::vector<bool>& waiting) {
   std::vector<int64_t> place(before.size(), -1);
   std::vector<OperatorId> path;

@@ -1,4 +1,4 @@
-// Graphs as JSON (docs/graph_format.md).
+// Graphs as JSON (docs/planner.md).
 //
 //   {"format": "hotpack-graph", "version": 1,
 //    "storages": [{"name": "x", "bytes": 4096, "given": true}, {"name": "y", "bytes": 4096}, ...],
@@ -13,12 +13,12 @@
 
 namespace hotpack::remat {
 
-// Operators that come before what they need are put behind it, as few as possible; where they need each other, that is
-// an error that names them. Errors are one line, "NAME: reason". The graph passes Check(). O(length · log length).
-// Thread-safe.
+// Returns the graph of a text. It passes Check(). Operators that come before their operands' makers are moved behind
+// them, as few as possible. A cycle is an error that names its operators. Errors are one line, "NAME: reason". O(length
+// · log length). Thread-safe.
 absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view name);
 
-// The reverse. Names that are given twice get a number behind them. Thread-safe.
+// Returns the text of a graph. A name that is used twice gets a number appended. Thread-safe.
 std::string FormatGraphJson(const Graph& graph);
 
 }  // namespace hotpack::remat

@@ -20,7 +20,7 @@ bool IsNumber(const Json& json, int64_t below) {
   return json.is_number_unsigned() && json.get<uint64_t>() < static_cast<uint64_t>(below);
 }
 
-// Empty, or what is wrong with the action.
+// Returns an empty string, or the fault of the action.
 std::string ReadAction(const Json& json, const Graph& graph, Action* action) {
   if (!json.is_array() || json.size() < 2 || json.size() > 3 || !json[0].is_string()) return "no action";
   const auto kind = std::find(std::begin(kKinds), std::end(kKinds), json[0].get<std::string>());
@@ -41,7 +41,7 @@ std::string ReadAction(const Json& json, const Graph& graph, Action* action) {
   return "";
 }
 
-// Empty, or what is wrong.
+// Returns an empty string, or the fault.
 std::string Read(const Json& document, const Graph& graph, Schedule* schedule) {
   if (!document.is_object() || document.value("format", Json()) != kFormat ||
       document.value("version", Json()) != kVersion) {

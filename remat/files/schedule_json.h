@@ -4,7 +4,8 @@
 //    "actions": [["run", 0], ["run", 1, [0]], ["drop", 17], ["offload", 3], ["prefetch", 3], ["forget", 3], ...],
 //    "saved_states": [5]}
 //
-// Operators and storages are numbered from 0 as in the graph; a run may name the pairs in place that it makes use of.
+// Operators and storages are numbered from 0 as in the graph. A run may list the indices of its `in_place` pairs in
+// use.
 #pragma once
 
 #include <string>
@@ -18,8 +19,8 @@ namespace hotpack::remat {
 
 std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule);
 
-// Errors are one line, "NAME: reason": a plan of another graph (numbers of operators and storages) is one. Whether the
-// actions can be done is for the verifier to say.
+// Returns the schedule of a text. Errors are one line, "NAME: reason". One error is a plan of another graph, by the
+// numbers of operators and storages. Whether the actions are possible is checked by the verifier, not here.
 absl::StatusOr<Schedule> ParseScheduleJson(std::string_view text, std::string_view name, const Graph& graph);
 
 }  // namespace hotpack::remat

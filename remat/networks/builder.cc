@@ -150,13 +150,13 @@ TensorId NetworkBuilder::GlobalPool(TensorId x) {
   return Add(std::move(layer));
 }
 
-// Reads x twice, for the statistics and to apply them; the gradient reads x and the gradient twice in the same way.
+// Reads x twice, for the statistics and to apply them. The gradient reads x and the gradient twice in the same way.
 TensorId NetworkBuilder::Normalise(const std::string& kind, TensorId x, int64_t channels, int64_t groups) {
   if (!fault_.ok()) return 0;
   Layer layer = Start(kind);
   const std::vector<int64_t> shape = ShapeOf(x);
   layer.inputs = {x};
-  const TensorId scale = Weight({2, channels}, absl::StrCat(layer.name, ".scale"));  // and shift
+  const TensorId scale = Weight({2, channels}, absl::StrCat(layer.name, ".scale"));  // scale and shift
   layer.weights = {scale};
   const TensorId y = Output(&layer, shape);
   const TensorId statistics = NewTensor(absl::StrCat(layer.name, ".statistics"), {2, groups}, TensorRole::kStatistics);
@@ -219,7 +219,7 @@ TensorId NetworkBuilder::Dropout(TensorId x) {
   return Add(std::move(layer));
 }
 
-// The sum may take the memory of either; so may one of the two gradients, which are copies of the sum's.
+// The sum may take over the memory of either operand. So may one of the two gradients, which are copies of the sum's.
 TensorId NetworkBuilder::Sum(TensorId a, TensorId b) {
   if (ShapeOf(a) != ShapeOf(b)) Fail("a sum of tensors of different shapes");
   if (a == b) Fail("a sum of a tensor with itself");
@@ -313,7 +313,7 @@ TensorId NetworkBuilder::BatchProduct(TensorId a, TensorId b, bool transposed) {
   return Add(std::move(layer));
 }
 
-// The gradient of the table is one of all its rows, as where it is kept dense.
+// The table's gradient covers all rows, as with dense gradients.
 TensorId NetworkBuilder::Embedding(TensorId x, int64_t rows, int64_t columns) {
   if (!fault_.ok()) return 0;
   std::vector<int64_t> shape = ShapeOf(x);

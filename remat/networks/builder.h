@@ -1,8 +1,14 @@
-// Layers by name: shapes, work, and what their gradients read.
+// Builds networks from named layers: shapes, work, and the tensors that their gradients read.
 //
-// Declarations (cuDNN's and MXNet's operators): convolution, product of matrices: inputs and weights; batch and layer
-// normalisation: input, statistics and scale; relu, tanh, sigmoid, softmax: output alone; gelu: input; max pooling:
-// input and output; multiplication: both factors; addition, concatenation, average pooling: nothing; dropout: its mask.
+// The gradients read (as cuDNN's and MXNet's operators declare it):
+//   convolution, matrix product                   inputs and weights
+//   batch and layer normalisation                 input, statistics and scale
+//   relu, tanh, sigmoid, softmax                  output alone
+//   gelu                                          input
+//   max pooling                                   input and output
+//   multiplication                                both factors
+//   addition, concatenation, average pooling      nothing
+//   dropout                                       its mask
 // Elements have 4 bytes, masks 1 byte.
 #pragma once
 
@@ -19,7 +25,7 @@ namespace hotpack::remat {
 inline constexpr Bytes kElement = 4;
 inline constexpr size_t kMaxLayers = 1'000'000;
 
-// What a convolution or a pooling looks at. Padding keeps ⌈size / stride⌉ places ("same"), or there is none ("valid").
+// The window of a convolution or a pooling. Padding keeps ⌈size / stride⌉ places ("same"), or there is none ("valid").
 struct Window {
   int64_t height = 1;
   int64_t width = 1;
@@ -28,12 +34,13 @@ struct Window {
 };
 constexpr Window Square(int64_t size, int64_t stride = 1, bool pad = true) { return {size, size, stride, pad}; }
 
-// Layers are named by their kind and a number from 1 on. Sizes that cannot be (beyond 2^62, below 1), more than
-// kMaxLayers: the first such fault is Finish()'s answer, and what is built after it means nothing. Not thread-safe.
+// Appends layers to a network. Layers are named by their kind and a number from 1 on. The first fault is returned by
+// Finish(): a size below 1 or beyond 2^62, or more than kMaxLayers. Tensors built after a fault are invalid. Not
+// thread-safe.
 class NetworkBuilder {
  public:
-  // Convolutions get a workspace for their input unfolded (height · width of the window · its channels, for each
-  // place), at most this, in bytes; 0: they need none, as cuDNN's implicit algorithms do.
+  // `convolution_workspace`: the most bytes of a convolution's workspace, which holds its unfolded input: height ·
+  // width of the window · channels, for each place. 0: no workspace, as with cuDNN's implicit algorithms.
   explicit NetworkBuilder(Bytes convolution_workspace = 0) : convolution_workspace_(convolution_workspace) {}
 
   TensorId Data(std::string name, std::vector<int64_t> shape, Bytes element = kElement);
@@ -44,19 +51,19 @@ class NetworkBuilder {
   }
   int64_t ElementsOf(TensorId tensor) const;
 
-  // Any layer; its name is made if it has none. The first output.
+  // Appends any layer, with a generated name if it has none. Returns its first output.
   TensorId Add(Layer layer);
-  // The name that Add() would give the next layer of this kind.
+  // Returns the name that Add() would give the next layer of this kind.
   std::string NextName(const std::string& kind) const;
 
   // Images: batch, channels, height, width.
   TensorId Convolution(TensorId x, int64_t channels, Window window, bool bias = false);
-  TensorId Deconvolution(TensorId x, int64_t channels, int64_t factor,
-                         bool bias = false);  // window and stride of `factor`: larger by it
+  // Window and stride are `factor`; the result is larger by it.
+  TensorId Deconvolution(TensorId x, int64_t channels, int64_t factor, bool bias = false);
   TensorId MaxPool(TensorId x, Window window);
   TensorId AveragePool(TensorId x, Window window);
   TensorId GlobalPool(TensorId x);
-  TensorId BatchNorm(TensorId x);  // over all but the second dimension
+  TensorId BatchNorm(TensorId x);  // over all dimensions except the second
   TensorId Concat(const std::vector<TensorId>& parts, size_t dimension = 1);
 
   // Any shape.
@@ -69,14 +76,14 @@ class NetworkBuilder {
   TensorId Sum(TensorId a, TensorId b);       // of the same shape
   TensorId Multiply(TensorId a, TensorId b);  // of the same shape
   TensorId LayerNorm(TensorId x);             // over the last dimension
-  // Rows (all dimensions but the last) times a matrix of weights; `weight`: an existing one.
+  // Multiplies rows (all dimensions but the last) by a matrix of weights. `weight`: an existing matrix; -1: a new one.
   TensorId FullyConnected(TensorId x, int64_t outputs, bool bias = true, TensorId weight = -1);
-  // No layer: another view of the same tensor, and its shape from now on.
+  // Changes the shape of the tensor for later layers. Adds no layer.
   TensorId Reshape(TensorId x, std::vector<int64_t> shape);
   TensorId Flatten(TensorId x);  // for FullyConnected(): rows of the first dimension
-  // Products of batches of matrices, of the last two dimensions: a · b, or a · bᵀ.
+  // Multiplies batches of matrices, over the last two dimensions: a · b, or a · bᵀ.
   TensorId BatchProduct(TensorId a, TensorId b, bool transposed);
-  // Rows of a table of weights, one for each of the numbers in `x`.
+  // Looks up rows of a table of weights, one for each number in `x`.
   TensorId Embedding(TensorId x, int64_t rows, int64_t columns);
 
   void Result(TensorId tensor, TensorId labels = -1) { network_.results.push_back({tensor, labels}); }

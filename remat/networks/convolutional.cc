@@ -12,7 +12,7 @@ TensorId ConvRelu(NetworkBuilder* net, TensorId x, int64_t channels) {
   return net->Relu(net->Convolution(x, channels, Square(3), true));
 }
 
-// Convolutions in front of each pooling.
+// Returns the number of convolutions in front of each pooling.
 absl::StatusOr<std::array<int64_t, 5>> VggStages(int64_t layers) {
   switch (layers) {
     case 11:

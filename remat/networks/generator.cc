@@ -25,7 +25,7 @@ namespace {
 
 std::vector<Generator> All() {
   std::vector<Generator> all;
-  // A family's file says what it has; here they are put together.
+  // Each family's file lists its generators.
   for (auto* family :
        {&ConvolutionalGenerators, &InceptionGenerators, &KMeansGenerators, &LstmGenerators, &ResidualGenerators,
         &SpeechGenerators, &TransformerGenerators, &TransformerTranslationGenerators, &TranslationGenerators}) {
@@ -44,10 +44,10 @@ absl::Status Fault(const Generator& generator, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(generator.name, ": ", what));
 }
 
-// Debian's Abseil has a string_view of its own.
+// Debian's Abseil has its own string_view.
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// On one line, whatever is in it.
+// Quotes a text on one line, with any characters in it escaped.
 std::string Quoted(absl::string_view text) { return absl::StrCat("'", absl::Utf8SafeCEscape(text), "'"); }
 
 absl::string_view NameOf(absl::string_view spec) { return spec.substr(0, spec.find_first_of(":,")); }

@@ -1,8 +1,8 @@
 // Generators of graphs by name: `resnet:1007,batch=32`.
 //
-//   NAME                        everything as it stands in the table
-//   NAME:1007                   the first keys by their place, apart by x where there are several (lstm:4x1024)
-//   NAME:1007,batch=32,image=64 and others by name
+//   NAME                               all keys have their defaults
+//   NAME:1007                          the first keys by place, separated by x if there are several (lstm:4x1024)
+//   NAME:1007,batch=32,image=64        and others by name
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,26 @@ namespace hotpack::remat {
 
 struct Key {
   std::string name;
-  int64_t standard = 0;  // where nothing is said
+  int64_t standard = 0;  // the default
   int64_t least = 0;
   int64_t most = 0;
   std::string what;
 };
 
-// By key: each key of the generator is there.
+// By key. Has all keys of the generator.
 using Parameters = std::map<std::string, int64_t, std::less<>>;
 
 struct Generator {
   std::string name;
   std::string what;                 // one line
-  std::vector<std::string> places;  // keys that may be given by place
+  std::vector<std::string> places;  // keys that may be given by their place
   std::vector<Key> keys;
-  // One of the two. `network` makes training steps: the keys of TrainingKeys() are added to its own.
+  // Exactly one of the two is set. `network` makes training steps: the keys of TrainingKeys() are added to its own.
   std::function<absl::StatusOr<Network>(const Parameters&)> network = nullptr;
   std::function<absl::StatusOr<Graph>(const Parameters&)> graph = nullptr;
 };
 
-// weights, updates, states, stay: what TrainingOptions has.
+// Returns the keys weights, updates, states and stay, the members of TrainingOptions.
 std::vector<Key> TrainingKeys();
 TrainingOptions TrainingOptionsOf(const Parameters& parameters);
 
@@ -54,22 +54,24 @@ inline Key ImageKey(int64_t standard, int64_t least = 1) {
 inline Key ClassesKey(int64_t standard) { return {"classes", standard, 1, 1'000'000, "of the classifier"}; }
 inline Key WorkspaceKey() { return {"workspace", 0, 0, 1'048'576, "MiB for each convolution, at most"}; }
 
-// All of them, by name.
+// Returns all generators, by name.
 const std::vector<Generator>& Generators();
 
-// Whether the part of `spec` before its colon, or all of it, is a generator's name.
+// Whether `spec`, or its part before the colon, is a generator's name.
 bool NamesGenerator(std::string_view spec);
 
-// InvalidArgument with one line: a name or a key that is not known, with those that are; a number that is none, or out
-// of its range; a key given twice; a size that the family does not have; sums beyond 2^62 bytes. The graph passes
-// Check(). The same for the same specification on any machine. Thread-safe. At most a few seconds: no more than
-// kMaxLayers layers.
+// Returns the graph of a specification. It passes Check(), and is the same on any machine. Thread-safe. Takes a few
+// seconds at most, because there are at most kMaxLayers layers. Errors are InvalidArgument with one line:
+//  - an unknown name or key, with the known ones;
+//  - a malformed number, or one out of its range;
+//  - a key given twice, or a size that the family does not have;
+//  - sums beyond 2^62 bytes.
 absl::StatusOr<Graph> Generate(std::string_view spec);
-// Those generators that train a network, as far as the network. `options`, if it is given, takes what the specification
-// says.
+// Returns the network of a specification, for generators that train one. `options`, if not null, receives the training
+// options of the specification.
 absl::StatusOr<Network> GenerateNetwork(std::string_view spec, TrainingOptions* options = nullptr);
 
-// A text of some lines: each generator, its keys, their ranges.
+// Returns a text of several lines: each generator, its keys and their ranges.
 std::string GeneratorHelp();
 
 }  // namespace hotpack::remat

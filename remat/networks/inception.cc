@@ -52,7 +52,7 @@ TensorId ReductionB(NetworkBuilder* net, TensorId x) {
                       net->MaxPool(x, kHalf)});
 }
 
-// Figure 7: 8 × 8 places; a row and a column side by side.
+// Figure 7: 8 × 8 places; a row and a column in parallel.
 TensorId ModuleC(NetworkBuilder* net, TensorId x) {
   const auto fork = [net](TensorId h) {
     return net->Concat({Conv(net, h, {384, {1, 3}}), Conv(net, h, {384, {3, 1}})});

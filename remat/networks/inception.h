@@ -13,9 +13,9 @@ namespace hotpack::remat {
 
 struct InceptionOptions {
   int64_t batch = 32;
-  int64_t image = 299;  // ≥ 75, so that something is left of it
+  int64_t image = 299;  // ≥ 75, so that poolings do not reduce it to nothing
   int64_t classes = 1000;
-  Bytes workspace = 0;  // of a convolution, at most
+  Bytes workspace = 0;  // the most of one convolution
 };
 absl::StatusOr<Network> Inception(const InceptionOptions& options);
 

@@ -48,7 +48,7 @@ class Builder {
     Operator op;
     op.name = std::move(name);
     double bytes = 0;
-    for (const auto* list : {&reads, &writes, &updates, &updates}) {  // what is changed is read and written
+    for (const auto* list : {&reads, &writes, &updates, &updates}) {  // changes in place read and write
       for (StorageId id : *list) bytes += static_cast<double>(graph_.storages[static_cast<size_t>(id)].bytes);
     }
     op.cost = CostOf(options_.device, flops, bytes);

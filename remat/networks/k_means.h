@@ -1,5 +1,5 @@
-// Lloyd's iterations of k-means, as the DQN planner's paper lists them: no gradient, contents that go from iteration to
-// iteration.
+// Lloyd's iterations of k-means, as the DQN planner's paper lists them. There is no gradient; contents pass from
+// iteration to iteration.
 //
 //   points ─┬─ norms ──────────────┐
 //           └─ product ─ distances (+) ─ nearest ─ labels ─ means ─ centroids ─► the next iteration
@@ -22,8 +22,8 @@ struct KMeansOptions {
   int64_t iterations = 20;
   Device device = {};
 };
-// Points are given, and kept as weights are; the last labels and centroids are kept as well. All operators are of the
-// forward pass. InvalidArgument where a storage has more than 2^62 bytes.
+// Returns the graph. Points are given and kept, as weights are. The last labels and centroids are kept as well. All
+// operators are of the forward pass. Returns InvalidArgument if a storage has more than 2^62 bytes.
 absl::StatusOr<Graph> KMeans(const KMeansOptions& options);
 
 std::vector<Generator> KMeansGenerators();

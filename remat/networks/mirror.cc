@@ -46,7 +46,7 @@ class Mirrorer {
     return maker != kNone && mirrored_[static_cast<size_t>(maker)];
   }
 
-  // The gradient of a mirrored layer reads mirrors, as far as there are any.
+  // Lets the gradient of a mirrored layer read mirrors, as far as there are any.
   void ReadMirrors(size_t layer, Operator* op) {
     for (TensorId tensor : network_.layers[layer].gradient_reads) {
       if (!IsMirrored(tensor)) continue;
@@ -63,7 +63,8 @@ class Mirrorer {
     }
   }
 
-  // The mirror of a layer, behind those that it needs: a stack, since chains over time are long.
+  // Adds the mirror of a layer behind those that it needs. Uses a stack instead of recursion, since chains over time
+  // are long.
   void Need(size_t wanted) {
     std::vector<size_t> open = {wanted};
     while (!open.empty()) {

@@ -1,11 +1,14 @@
-// A network as its forward pass: layers over tensors, and what the gradient of each layer reads.
+// A network as its forward pass: layers over tensors, and the tensors that the gradient of each layer reads.
 //
-//   x ──► conv ──► h ──► bn ──► n, statistics      gradient of conv reads x and its weights, that of bn h and the statistics,
-//          ▲                    │                   that of relu y alone: so n may be overwritten by y, and h and y are what
-//        weights               relu ──► y           is wanted behind the forward pass
+//   x ──► conv ──► h ──► bn ──► n, statistics
+//          ▲                    │
+//        weights               relu ──► y
 //
-// The declaration follows MXNet's DeclareBackwardDependency and in-place options (Chen et al. 2016, section 3): every
-// operator says for itself which of its operands its backward operator reads.
+// The gradient of conv reads x and its weights, that of bn reads h and the statistics, and that of relu reads y alone.
+// So y may overwrite n, and h and y are wanted behind the forward pass.
+//
+// The declarations follow MXNet's DeclareBackwardDependency and in-place options (Chen et al. 2016, section 3): each
+// layer names the operands that its backward operator reads.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +22,13 @@ namespace hotpack::remat {
 using TensorId = int32_t;
 
 enum class TensorRole : uint8_t {
-  kFeatureMap,  // has a gradient, if a weight is behind it
-  kMask,        // a feature map without a gradient: what dropout or a pooling has chosen
-  kStatistics,  // a few numbers that the backward operator wants: means and variances. Storages of kind `other`
+  kFeatureMap,  // has a gradient, if it depends on a weight
+  kMask,        // a feature map without a gradient: the choice of a dropout or a pooling
+  // A few numbers for the backward operator: means and variances. Storages of kind `other`.
+  kStatistics,
   kWeight,
-  kData,  // images, labels, initial states: given, without a gradient. Storages of kind `other`
+  // Images, labels, initial states: given, without a gradient. Storages of kind `other`.
+  kData,
 };
 
 struct Tensor {
@@ -42,42 +47,44 @@ inline constexpr double kOperandsOnce = -1;  // each operand goes through memory
 
 struct Layer {
   std::string name;
-  std::string kind;                      // "convolution", "batch_norm", "relu", ...
-  std::vector<TensorId> inputs;          // feature maps, masks and data; no tensor twice
-  std::vector<TensorId> weights;         // may be other layers' as well
-  std::vector<TensorId> outputs;         // of this layer alone
-  std::vector<TensorId> gradient_reads;  // of the three lists above; the gradients of the outputs are read anyway
-  std::vector<TensorPair> in_place;      // an input and the output that may take over its memory
-  std::vector<TensorPair>
-      gradient_in_place;         // an output whose gradient's memory may become that of this input's gradient
-  double flops = 0;              // of the forward operator
-  double gradient_flops = 0;     // for each gradient of an input or a weight that the backward operator makes
-  double moved = kOperandsOnce;  // bytes through memory
+  std::string kind;               // "convolution", "batch_norm", "relu", ...
+  std::vector<TensorId> inputs;   // feature maps, masks and data; no tensor twice
+  std::vector<TensorId> weights;  // other layers may share them
+  std::vector<TensorId> outputs;  // of this layer alone
+  // Tensors of the three lists above. The gradients of the outputs are always read.
+  std::vector<TensorId> gradient_reads;
+  std::vector<TensorPair> in_place;  // an input, and the output that may take over its memory
+  // An output and an input: the memory of the output's gradient may become that of the input's gradient.
+  std::vector<TensorPair> gradient_in_place;
+  double flops = 0;  // of the forward operator
+  // For each gradient of an input or a weight that the backward operator makes.
+  double gradient_flops = 0;
+  double moved = kOperandsOnce;  // bytes moved through memory
   double gradient_moved = kOperandsOnce;
   Bytes workspace = 0;
   Bytes gradient_workspace = 0;
-  bool heavy = false;   // convolutions, products of matrices
-  bool random = false;  // draws random numbers (its backward operator does not)
+  bool heavy = false;   // convolutions, matrix products
+  bool random = false;  // draws random numbers; its backward operator does not
 };
 
-// What the loss is taken from.
+// A tensor from which the loss is computed.
 struct Result {
   TensorId tensor;
   TensorId labels = -1;  // -1: none
 };
 
-// Layers in the order in which they run. Plain data: who wants other declarations changes them.
+// Layers in the order in which they run. Plain data, which callers may change to declare other operators.
 struct Network {
   std::vector<Tensor> tensors;
   std::vector<Layer> layers;
   std::vector<Result> results;
 };
 
-// Bytes of the feature maps (masks as well) that the forward pass makes, each with its own memory.
+// Returns the bytes of the feature maps, masks included, that the forward pass makes, each with its own memory.
 Bytes FeatureMapBytes(const Network& network);
-// Bytes of the weights.
+// Returns the bytes of the weights.
 Bytes WeightBytes(const Network& network);
-// Layers of one kind.
+// Returns the number of layers of one kind.
 int64_t CountOf(const Network& network, const std::string& kind);
 
 }  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 namespace hotpack::remat {
 namespace {
 
-// One kernel that copies; its gradient reads nothing but gradients.
+// A kernel that copies. Its gradient reads only gradients.
 Layer Copy(const NetworkBuilder& net, const std::string& kind, TensorId x) {
   Layer layer;
   layer.kind = kind;
@@ -21,7 +21,7 @@ TensorId Product(NetworkBuilder* net, TensorId x, TensorId weight) {
   return net->FullyConnected(x, net->ShapeOf(weight)[0], false, weight);
 }
 
-// a - b, in the place of a sum.
+// a - b, modelled as a sum.
 TensorId Difference(NetworkBuilder* net, TensorId a, TensorId b) { return net->Sum(a, b); }
 
 std::vector<TensorId> Gates(NetworkBuilder* net, TensorId a, TensorId b, int64_t parts) {

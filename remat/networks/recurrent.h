@@ -1,5 +1,4 @@
-// Recurrent layers, unrolled: each step is its own small operators between two products of matrices, as MXNet's cells
-// are.
+// Unrolled recurrent layers: each step has its own small operators between two matrix products, as MXNet's cells do.
 //
 //   x ── fully connected 4h ──┐              ┌─ sigmoid i ─┐
 //                            (+) ── slice ───┼─ tanh g ────┴ (·) ─┐
@@ -18,7 +17,7 @@
 
 namespace hotpack::remat {
 
-// Of one layer, for all its steps. Biases are left out: a thousandth of the rest.
+// Weights of one layer, shared by all its steps. Biases are left out: they are a thousandth of the rest.
 struct CellWeights {
   std::vector<TensorId> of_input;  // LSTM: gates. GRU: gates, candidate
   std::vector<TensorId> of_hidden;
@@ -30,22 +29,23 @@ struct CellState {
   TensorId h = -1;
   TensorId c = -1;  // LSTM
 };
-CellState ZeroState(NetworkBuilder* net, int64_t batch, int64_t hidden);  // given
+// Returns a given state.
+CellState ZeroState(NetworkBuilder* net, int64_t batch, int64_t hidden);
 
-// x: batch, inputs. Hochreiter and Schmidhuber 1997 with forget gates: 25 · batch · hidden elements of results.
+// `x`: batch, inputs. Hochreiter and Schmidhuber 1997 with forget gates: 25 · batch · hidden elements of results.
 CellState LstmStep(NetworkBuilder* net, const CellWeights& weights, TensorId x, CellState before);
 
 // Cho et al. 2014: update and reset gates, h' = h + u · (tanh(Wx + U(r · h)) - h). `normalise`: batch normalisation of
-// the gates' product with the input, with a scale of its own at each step.
+// the gates' product with the input, with its own scale at each step.
 CellState GruStep(NetworkBuilder* net, const CellWeights& weights, TensorId x, CellState before, bool normalise);
 
-// Copies: x parted along its first dimension into `parts`, each of shape `shape`; and the reverse.
+// Copies `x`, divided along its first dimension into `parts`, each of shape `shape`; and the reverse.
 std::vector<TensorId> Split(NetworkBuilder* net, TensorId x, int64_t parts, std::vector<int64_t> shape);
-// A copy with another order of its dimensions, or of its steps.
+// Copies `x` with its dimensions, or its steps, in another order.
 TensorId Rearranged(NetworkBuilder* net, TensorId x, std::vector<int64_t> shape);
 
-// A stack of LSTM layers over steps; at each step a product with a matrix and a softmax. 5.3 of Chen et al. 2016:
-// inputs of 50, 5000 classes.
+// A stack of LSTM layers over steps, with a matrix product and a softmax at each step. The defaults are section 5.3 of
+// Chen et al. 2016: inputs of 50, 5000 classes.
 struct LstmOptions {
   int64_t layers = 4;
   int64_t hidden = 1024;

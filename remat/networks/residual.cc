@@ -9,7 +9,7 @@
 namespace hotpack::remat {
 namespace {
 
-// Whether each block is there; the same on every machine (no distribution of the library).
+// Draws which blocks exist. The result is the same on every machine, because no distribution of the library is used.
 std::vector<bool> DrawBlocks(const ResNetOptions& options) {
   int64_t blocks = 0;
   for (int64_t stage : options.stages) blocks += stage;

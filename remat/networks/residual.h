@@ -20,17 +20,18 @@ struct ResNetOptions {
   int64_t batch = 32;
   int64_t image = 224;
   int64_t classes = 1000;
-  Bytes workspace = 0;  // of a convolution, at most
-  // Stochastic depth (Huang et al. 2016): block l of L is there with probability 1 - l / L · (1 - last_survival); one
-  // draw by `seed`. Of a block that is not there a stage's shortcut is left. 1: all are there.
+  Bytes workspace = 0;  // the most of one convolution
+  // Stochastic depth (Huang et al. 2016): block l of L exists with probability 1 - l / L · (1 - last_survival), by one
+  // draw with `seed`. A stage's first block without its body keeps the shortcut. 1: all blocks exist.
   double last_survival = 1;
   uint64_t seed = 1;
 };
 
-// Blocks of each stage. 50, 101, 152, 200: He's tables (depth: the layers with weights on the way, 3 · blocks + 2). Any
-// other n counts every convolution, shortcuts as well: n = 3 · blocks + 5; the first and the last stage have 3 blocks
-// (fewer than 12 blocks: a quarter of them), and of the rest two fifths, rounded up, are the second's: 1007 is 3, 132,
-// 196, 3. InvalidArgument for an n below 17 or not of that form.
+// Returns the blocks of each stage. Returns InvalidArgument for an `n` below 17 or not of these forms:
+//   50, 101, 152, 200   He's tables (depth: the layers with weights on the main path, 3 · blocks + 2)
+//   3 · blocks + 5      counts every convolution, shortcuts included. The first and the last stage have 3 blocks each
+//                       (a quarter, if there are fewer than 12 blocks). The second stage has two fifths of the rest,
+//                       rounded up: 1007 is 3, 132, 196, 3
 absl::StatusOr<std::array<int64_t, 4>> ResNetStages(int64_t n);
 
 absl::StatusOr<Network> ResNet(const ResNetOptions& options);

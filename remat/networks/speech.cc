@@ -8,7 +8,7 @@
 namespace hotpack::remat {
 namespace {
 
-// The builder's windows have one stride for both directions: here the second convolution has two.
+// A convolution with different strides by direction, which the builder's windows do not have.
 TensorId StridedConvolution(NetworkBuilder* net, TensorId x, int64_t height, int64_t width, int64_t down,
                             int64_t across) {
   constexpr int64_t kChannels = 32;

@@ -1,7 +1,8 @@
 // Speech recognition by convolutions and recurrent layers in both directions (Amodei et al. 2015, "Deep Speech 2").
 //
-//   spectrogram ─ conv bn relu ─ conv bn relu ─ steps ─┬─ GRU ─ GRU ─ ... forwards  ─┬─ concat ─ fully connected bn relu ─ fully connected ─ softmax
+//   spectrogram ─ conv bn relu ─ conv bn relu ─ steps ─┬─ GRU ─ GRU ─ ... forwards  ─┬─ concat ─► x
 //                                                      └─ GRU ─ GRU ─ ... backwards ─┘
+//   x ─ fully connected bn relu ─ fully connected ─ softmax
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@
 
 namespace hotpack::remat {
 
-// As MXNet's example of it builds and sets it up (example/speech_recognition, deepspeech.cfg): convolutions without
-// padding of 11 × 41 and 11 × 21, strides 2 × 2 and 1 × 2, 32 channels; each direction a stack of its own, batch
-// normalisation of the gates' inputs at each step.
+// The defaults are those of MXNet's example (example/speech_recognition, deepspeech.cfg). Convolutions have no padding,
+// sizes of 11 × 41 and 11 × 21, strides of 2 × 2 and 1 × 2, and 32 channels. Each direction is its own stack, with
+// batch normalisation of the gates' inputs at each step.
 struct SpeechOptions {
   int64_t layers = 5;
   int64_t hidden = 1760;
-  int64_t frames = 800;  // of the spectrogram; ≥ 33. The longest bucket
+  int64_t frames = 800;  // of the spectrogram, the longest bucket; ≥ 33
   int64_t bands = 161;   // ≥ 81
   int64_t batch = 24;
   int64_t classes = 29;  // characters and the blank

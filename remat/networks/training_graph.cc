@@ -57,7 +57,7 @@ class Maker {
     return static_cast<StorageId>(result_.graph.storages.size()) - 1;
   }
 
-  // kNone: a weight, and only feature maps are wanted.
+  // Returns the tensor's storage. kNone: it is a weight, and the graph has only feature maps.
   StorageId StorageOf(TensorId tensor) {
     StorageId& storage = result_.storage_of[static_cast<size_t>(tensor)];
     if (storage != kNone) return storage;
@@ -138,7 +138,7 @@ class Maker {
     return Of(tensor).role == TensorRole::kFeatureMap && follows_[static_cast<size_t>(tensor)];
   }
 
-  // `op` makes a gradient of `tensor`: the first, or one more. `bytes`: what it moves for that.
+  // Lets `op` make a gradient of `tensor`, the first or another one. Adds the bytes moved for it to `bytes`.
   void MakeGradient(TensorId tensor, Operator* op, double* bytes) {
     *bytes += BytesOf(tensor);
     if (IsWeight(tensor) && !options_.weights) return;
@@ -187,7 +187,7 @@ class Maker {
       Append(&op.reads, gradient);
       bytes += BytesOf(tensor);
     }
-    if (op.reads.empty()) return;  // no result follows from it
+    if (op.reads.empty()) return;  // no result depends on it
     for (TensorId tensor : layer.gradient_reads) {
       Append(&op.reads, StorageOf(tensor));
       bytes += BytesOf(tensor);
@@ -239,8 +239,9 @@ class Maker {
   const Network& network_;
   const TrainingOptions& options_;
   Training result_;
-  std::vector<bool> follows_;                               // by tensor: from a weight
-  std::vector<std::pair<StorageId, StorageId>> left_over_;  // a further gradient, and what it is to be added to
+  std::vector<bool> follows_;  // by tensor: whether it depends on a weight
+  // A further gradient, and the gradient to which it is added.
+  std::vector<std::pair<StorageId, StorageId>> left_over_;
   int64_t parts_ = 0;
 };
 

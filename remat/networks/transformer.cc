@@ -6,7 +6,7 @@
 namespace hotpack::remat {
 namespace {
 
-// Heads are views of the same memory (strided batches of products), so that nothing is copied to part them.
+// Heads are views of the same memory (strided batches of products), so no kernel copies to separate them.
 TensorId Attention(NetworkBuilder* net, TensorId x, const TransformerOptions& of) {
   const std::vector<int64_t> parted = {of.batch * of.heads, of.steps, of.width / of.heads};
   const auto head = [&] { return net->Reshape(net->FullyConnected(x, of.width), parted); };

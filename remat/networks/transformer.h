@@ -1,8 +1,10 @@
-// The encoder of a Transformer (Vaswani et al. 2017), with a classifier of every position, as language models are
+// The encoder of a Transformer (Vaswani et al. 2017) with a classifier of every position, as language models are
 // trained.
 //
-//   x ─┬─ q, k, v ─ softmax(q·kᵀ) ─ dropout ─ ·v ─ fully connected ─ dropout ─ (+) ─ norm ─┬─ hidden, relu, back, dropout ─ (+) ─ norm ─►
-//      └────────────────────────────────────────────────────────────────────────┘           └───────────────────────────────┘
+//   x ─┬─ q, k, v ─ softmax(q·kᵀ) ─ dropout ─ ·v ─ fully connected ─ dropout ─ (+) ─ norm ─► y
+//      └────────────────────────────────────────────────────────────────────────┘
+//   y ─┬─ hidden, relu, back, dropout ─ (+) ─ norm ─►
+//      └─────────────────────────────────┘
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,12 @@
-// Translation by a Transformer (Vaswani et al. 2017): encoder and decoder, normalised before each part and with
-// dropouts behind, in the attention and in the hidden layer, as the toolkit Sockeye has them.
+// Translation by a Transformer (Vaswani et al. 2017): encoder and decoder, as the toolkit Sockeye builds them. There is
+// a normalisation before each part and a dropout behind it, and dropouts in the attention and in the hidden layer.
 //
-//   x ─┬─ norm ─ attention ─ dropout ─ (+) ─┬─ [norm ─ attention to the source ─ dropout ─ (+)] ─┬─ norm ─ hidden relu dropout ─ back ─ dropout ─ (+) ─►
-//      └────────────────────────────────────┘└──────────── in the decoder ──────────────────────┘└────────────────────────────────────────────┘
+//   x ─┬─ norm ─ attention ─ dropout ─ (+) ─► y
+//      └────────────────────────────────┘
+//   y ─┬─ norm ─ attention to the source ─ dropout ─ (+) ─► z          only in the decoder; else z is y
+//      └──────────────────────────────────────────────┘
+//   z ─┬─ norm ─ hidden relu dropout ─ back ─ dropout ─ (+) ─►
+//      └─────────────────────────────────────────────────┘
 #pragma once
 
 #include <cstdint>

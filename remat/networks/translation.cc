@@ -26,7 +26,7 @@ class Translator {
   }
 
  private:
-  // A part's results are those between the first and the last of them.
+  // Indices of a part's results.
   struct Range {
     TensorId first, last;
     TranslationPart part;
@@ -51,7 +51,7 @@ class Translator {
     return state;
   }
 
-  // One layer; the results in the order of the words.
+  // Unrolls one layer and returns its results in the order of the words.
   std::vector<TensorId> Unroll(const std::vector<TensorId>& inputs, int64_t hidden, bool backwards) {
     const CellWeights weights = MakeLstmWeights(&net_, net_.ShapeOf(inputs.front()).back(), hidden);
     CellState state = ZeroState(&net_, of_.batch, hidden);
@@ -74,7 +74,7 @@ class Translator {
     return states;
   }
 
-  // A sum of what differs by step and what is the same for all.
+  // Adds keys that differ by step and a query that is the same for all steps.
   TensorId BroadcastSum(TensorId keys, TensorId query) {
     Layer layer;
     layer.kind = "broadcast_sum";
@@ -88,7 +88,7 @@ class Translator {
   struct AttentionWeights {
     TensorId query, score, hidden;
   };
-  // The context for a query.
+  // Returns the context for a query.
   TensorId Attend(const AttentionWeights& weights, TensorId states, TensorId keys, TensorId query) {
     const TensorId marker = net_.Data("attention", {1});
     TensorId scores = BroadcastSum(keys, net_.FullyConnected(query, of_.hidden, false, weights.query));
@@ -109,7 +109,7 @@ class Translator {
     std::vector<CellState> cells;
     for (int64_t layer = 0; layer < of_.layers; ++layer) {
       weights.push_back(MakeLstmWeights(&net_, layer == 0 ? of_.embedding + of_.hidden : of_.hidden, of_.hidden));
-      // They begin with what the encoder's last step says.
+      // The decoder's cells begin with the encoder's last step.
       cells.push_back({net_.Tanh(net_.FullyConnected(source.back(), of_.hidden)),
                        net_.Tanh(net_.FullyConnected(source.back(), of_.hidden))});
     }

@@ -103,7 +103,7 @@ bool BudgetFitter::State::IsWanted(StorageId storage, OperatorId position) const
 }
 
 bool BudgetFitter::State::CanBeMade(ValueId value, OperatorId position, int depth) const {
-  constexpr int kDeepest = 64;  // changes in place
+  constexpr int kDeepest = 64;  // changes in place followed
   const OperatorId maker = Of(value).maker;
   if (!MayRunAgain(maker) || depth > kDeepest) return false;
   const std::vector<ValueId>&outputs = values_.outputs[At(maker)], &inputs = values_.inputs[At(maker)];
@@ -151,7 +151,7 @@ bool BudgetFitter::State::Run() {
     if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
   }
   peak_ = live_;
-  over_ = std::max<Bytes>(0, live_ - options_->budget);  // what is given does not fit
+  over_ = std::max<Bytes>(0, live_ - options_->budget);  // the given contents alone may exceed the budget
   for (size_t v = 0; v < values_.values.size(); ++v) {
     if (values_.values[v].maker < 0) Settle(static_cast<ValueId>(v));
   }
@@ -185,7 +185,7 @@ void BudgetFitter::State::Settle(ValueId value) {
   const GapAction way = (*ways_)[At(gap)];
   if (way == GapAction::kOffload) return Copy(value, gap);
   if (way == GapAction::kKeep || !can_go_[At(gap)]) return;
-  if (again_[At(value)] && way != GapAction::kRecomputeOnce) return;  // made again in this gap: held to its end
+  if (again_[At(value)] && way != GapAction::kRecomputeOnce) return;  // recomputed in this gap: held to its end
   Drop(value);
 }
 
@@ -201,7 +201,7 @@ bool BudgetFitter::State::Find(ValueId value) {
   const OperatorId maker = Of(value).maker;
   if (!MayRunAgain(maker)) {
     if (There(value) != kNothing || Of(value).overwritten < now_) return false;
-    asked_.tails[At(value)] = std::max(asked_.tails[At(value)], now_);  // there next time; now as if it were
+    asked_.tails[At(value)] = std::max(asked_.tails[At(value)], now_);  // this run goes on as if it were resident
     again_soon_ = true;
     Place(value);
     return true;
@@ -256,11 +256,11 @@ void BudgetFitter::State::Forbid(GapId gap) {
 bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   const Operator& op = graph_.operators[At(number)];
   const std::vector<ValueId>&inputs = values_.inputs[At(number)], &outputs = values_.outputs[At(number)];
-  conflict_ = false;  // also where it is given up
+  conflict_ = false;  // reset, since the run may be given up
   for (ValueId input : inputs) {
     if (!IsThere(input)) return conflict_ = true, false;
   }
-  // After this run nobody needs it, or it is to go anyway.
+  // Whether the value is dropped after this run: it has no further use, or is not held.
   const auto goes = [&](ValueId value) {
     if (pins_[At(value)] > 1) return false;
     if (again) {
@@ -284,7 +284,7 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
     const auto [read, made] = op.in_place[pair];
     const ValueId value = device_[At(read)];
     if (value == kNothing || device_[At(made)] != kNothing || !goes(value)) continue;
-    // Of a larger storage the rest would stay as long as what is made.
+    // In a larger storage the unused rest would stay as long as the result.
     if (graph_.storages[At(read)].bytes != graph_.storages[At(made)].bytes) continue;
     const bool twice = std::any_of(taken_.begin(), taken_.end(), [&](int32_t other) {
       return op.in_place[At(other)].read == read || op.in_place[At(other)].made == made;
@@ -294,7 +294,7 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
     needed -= graph_.storages[At(made)].bytes;
   }
   if (live_ + needed > options_->budget) {
-    Pin(outputs, 1);  // what is overwritten has the memory that they need
+    Pin(outputs, 1);  // overwritten contents have the memory that the outputs need
     if (!options_->may_evict || !Evict(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
     if (over_ > options_->max_over) return false;
     Pin(outputs, -1);

@@ -1,12 +1,12 @@
-// A schedule that keeps to a budget: the program in order, and where an operator does not fit, the contents go that are
-// cheapest to have again. Unlike a runtime it knows the rest of the step: when each value is wanted next, and what it
-// costs then.
+// Builds a schedule that keeps to a budget. It runs the program in order. Where an operator exceeds the budget, it
+// evicts the values that are cheapest to restore. Unlike a runtime it knows the rest of the step: when each value is
+// used next, and what restoring it costs then.
 //
-//   choice ──► BudgetFitter ──► time, peak, choice with what had to go        (and once more for the schedule itself)
+//   choice ──► BudgetFitter ──► time, peak, choice with its evictions        (and once more for the schedule itself)
 //
-// What is asked for is done; contents that go by kSwap begin their copy back as Fetching says. What does not fit is
-// mended: contents go that can be made again. So every choice is a plan, and a search over them never leaves what is
-// feasible.
+// The fitter follows the choice. Values under kOffload begin their copy back as Fetching says. What exceeds the budget
+// is repaired by evictions of values that can be restored. So every choice is a plan, and a search over choices never
+// leaves the feasible set.
 #pragma once
 
 #include <cstdint>
@@ -18,57 +18,64 @@
 
 namespace hotpack::remat {
 
-// What is asked for, and what was done.
+// One plan as a choice: what the caller asks for, and afterwards what was done.
 struct Decisions {
   std::vector<GapAction> ways;  // by gap
-  std::vector<OperatorId>
-      tails;  // by value: held after its last use until this operator has run, to make others again from it; -1: not
+  // By value: the value is held after its last use until this operator has run, so that others can be recomputed from
+  // it. -1: it is not.
+  std::vector<OperatorId> tails;
 };
 Decisions NothingGoes(const Values& values);
 
-// When copies back begin. In time: so that they end before they are used, by the program's own times; what is in the
-// way goes. With room: by the plan's times, and no sooner than they fit beside all that is live until they are used.
+// When copies back begin.
+//   kInTime     early enough to end before the use, by the program's own times. Values in the way are evicted
+//   kWithRoom   by the plan's times, and not before the copy fits next to all that is live until the use
 enum class Fetching : uint8_t { kInTime, kWithRoom };
 
-// How contents are compared: those with the least  cost^1 / (bytes · (time to the next use)^wait)  go first.
+// How values are compared. Those with the least  cost^1 / (bytes · (time to the next use)^wait)  are evicted first.
 struct FitOptions {
-  Bytes budget = INT64_MAX;  // of what is live at once
+  Bytes budget = INT64_MAX;  // of the bytes live at once
   double wait = 1;           // ≥ 0
-  bool neighbors = true;     // the cost counts what has gone that would have to be made for it, and with it
-  double noise = 0;          // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
-  uint64_t seed = 1;         // of the noise
+  // The cost includes evicted values that would be recomputed for this one, or together with it.
+  bool neighbors = true;
+  double noise = 0;   // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
+  uint64_t seed = 1;  // of the noise
   Fetching fetching = Fetching::kWithRoom;
-  bool may_evict = true;             // else nothing goes that is not asked for, and `over` says what does not fit
-  Nanoseconds max_time = INT64_MAX;  // what takes longer
-  Bytes max_over = INT64_MAX;        // or is more above the budget is given up
+  bool may_evict = true;  // false: evicts nothing; `over` says by how much the plan is too large
+  // Plans that take longer are given up.
+  Nanoseconds max_time = INT64_MAX;
+  // Plans that exceed the budget by more are given up.
+  Bytes max_over = INT64_MAX;
 };
 
 struct BudgetFit {
-  bool fits = false;      // else the rest says what was done, if `over` is less than INT64_MAX: nothing was given up
-  Bytes over = 0;         // above the budget, summed up over all runs that did not fit
-  Nanoseconds time = 0;   // as Simulate() has it
-  Bytes peak = 0;         // bytes, the most that is live at once
-  int64_t evictions = 0;  // times that something had to go that was not asked for
+  // If false, the other members describe the plan, unless it was given up. Then `over` is INT64_MAX.
+  bool fits = false;
+  // Bytes above the budget, summed over all runs that did not fit.
+  Bytes over = 0;
+  Nanoseconds time = 0;   // as Simulate() reports it
+  Bytes peak = 0;         // bytes, the most live at once
+  int64_t evictions = 0;  // evictions in addition to the choice
 };
 
-// Not thread-safe.
+// Turns choices into plans within a budget. Not thread-safe.
 class BudgetFitter {
  public:
   // `graph` must pass Check(); both must outlive it.
   BudgetFitter(const Graph& graph, const Values& values, const Machine& machine = {});
   ~BudgetFitter();
 
-  // `choice` is what is asked for; afterwards what was done: asked for again, nothing has to go that is not in it.
-  // `hold`, if given: gaps that go only where nothing else can. `schedule`, if given: it passes Verify(). O(actions +
-  // contents that go · those that are live, at worst).
+  // Fits `*choice` and replaces it by what was done. A second call with that result evicts nothing more. `hold`, if not
+  // null: gaps that are evicted only as a last resort. `schedule`, if not null, receives a schedule that passes
+  // Verify(). O(actions + evictions · live values) in the worst case.
   BudgetFit Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold = nullptr,
                 Schedule* schedule = nullptr);
 
-  // Whether the gap's contents could ever be made again, and whether they could be copied out and back.
+  // Whether the gap's value could ever be recomputed, and whether it could be copied out and back.
   bool CanGo(GapId gap) const;
   bool CanSwap(GapId gap) const;
-  // Of the last call: what was used up and had to be made again for others, and for which operator. To hold it would be
-  // a tail.
+  // Returns the values of the last call that were used up and had to be recomputed for others, each with the operator
+  // that needed it. Holding one would be a tail.
   const std::vector<std::pair<ValueId, OperatorId>>& Missed() const;
 
  private:

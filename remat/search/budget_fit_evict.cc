@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kMaxNeighbors = 48;
 
-// A hash as a number in [-1, 1] (splitmix64, Steele et al. 2014).
+// Maps a hash to [-1, 1] (splitmix64, Steele et al. 2014).
 double Drawn(uint64_t seed, uint64_t index) {
   uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -180,7 +180,8 @@ std::vector<std::pair<ValueId, GapId>>::iterator BudgetFitter::State::NextCopied
 std::optional<BudgetFitter::State::Victim> BudgetFitter::State::NextVictim() {
   bool fresh = false;
   for (;;) {
-    constexpr size_t kShare = 16;  // of the queue, before the rest is weighed again
+    // Sorts again after this part of the queue was used.
+    constexpr size_t kShare = 16;
     if (queue_.empty() || since_sorted_ > queue_.size() / kShare) {
       if (queue_.empty() && fresh) return std::nullopt;
       Sort();
@@ -199,7 +200,7 @@ bool BudgetFitter::State::Evict(Bytes bytes) {
   while (live_ > target) {
     const std::optional<Victim> victim = NextVictim();
     if (const auto copy = NextCopied(); copy != copying_.end()) {
-      // To wait for it may cost less than to make another again.
+      // Waiting for a copy may cost less than recomputing another value.
       const Nanoseconds wait = copied_[At(Of(copy->first).storage)] - clock_;
       if (!victim || wait <= CostOf(victim->value)) {
         if (victim) queue_.push_back(*victim);

@@ -1,7 +1,7 @@
-// The work of remat/search/budget_fit.h, for its sources alone.
+// The implementation of remat/search/budget_fit.h, for its sources alone.
 //
-//   fit.cc         the program in order, and what runs again for it
-//   fit_room.cc    what goes where memory is short; copies to the host and back
+//   budget_fit.cc         the program in order, and reruns for it
+//   budget_fit_evict.cc   evictions where memory is short; copies to the host and back
 #pragma once
 
 #include <optional>
@@ -31,21 +31,23 @@ class BudgetFitter::State {
   bool IsThere(ValueId value) const { return device_[At(Of(value).storage)] == value; }
   bool MayRunAgain(OperatorId op) const { return op >= 0 && !graph_.operators[At(op)].once; }
 
-  // Until when it is there although nobody will use it.
+  // The operator until which the value is held after its last use; -1: none.
   OperatorId Until(ValueId value) const { return (*tails_)[At(value)]; }
 
-  // Whether anything behind `position` uses what the storage holds then.
+  // Whether anything after `position` uses the contents that the storage holds then.
   bool IsWanted(StorageId storage, OperatorId position) const;
 
-  // Whether operators could make it again before `position`, if all that has not been overwritten by then is there.
+  // Whether reruns could restore the value before `position`, assuming that all values not overwritten by then are
+  // resident.
   bool CanBeMade(ValueId value, OperatorId position, int depth) const;
   void Reset(Schedule* schedule);
   bool Run();
 
-  // Again with what was learnt, until nothing is. False: given up.
+  // Runs the program repeatedly with the constraints found so far, until a run finds no more. Returns false if it gives
+  // up.
   bool RunUntilSettled(Schedule* schedule);
 
-  // The gap that is open, or -1: nobody will want it.
+  // Returns the value's open gap, or -1 if it has no further use.
   GapId GapOf(ValueId value) const {
     const Value& of = Of(value);
     const int32_t next = next_use_[At(value)];
@@ -69,22 +71,22 @@ class BudgetFitter::State {
   }
   void Drop(ValueId value);
 
-  // What becomes of a value that was just made or used.
+  // Keeps, drops or copies a value that was just made or used.
   void Settle(ValueId value);
   Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns) const;
 
-  // Begins its copy to the host, if there is none; it goes when that has ended.
+  // Begins the value's copy to the host, unless the host has it. The value is dropped when the copy has ended.
   void Copy(ValueId value, GapId gap);
 
-  // Drops what has been copied by now, so that nothing waits for a copy.
+  // Drops the values whose copies have ended, so that no operator waits for a copy.
   void DropCopied();
 
-  // Before which operator each copy back has to begin so that it ends in time: the last one first, each as late as the
-  // one after it leaves the engine, and no sooner than there is room until it is used. From a run for which copies took
-  // no time.
+  // Chooses the operator before which each copy back begins, so that it ends in time. Copies are placed from the last
+  // one back. Each is as late as the next one on the engine allows, and not before it fits until its use. Uses the
+  // times of a run in which copies took no time.
   void PlanFetches();
 
-  // Begins those, as soon as they fit.
+  // Begins the copies back that are due, as soon as they fit.
   void FetchDue();
   bool IsOnHost(ValueId value) const {
     const StorageId storage = Of(value).storage;
@@ -92,21 +94,23 @@ class BudgetFitter::State {
   }
   void Fetch(ValueId value);
 
-  // Adds to the closure what has to run again so that the value is there.
+  // Adds to the closure the operators that must run again to restore the value. Returns false if it cannot be restored.
   bool Find(ValueId value);
   bool Make(const std::vector<ValueId>& wanted);
 
-  // It cannot be made again as things are: this time it stays. Where that happens often, always.
+  // Keeps the gap's value in this call, because it cannot be recomputed in the present state. After many such conflicts
+  // it is always kept.
   void Forbid(GapId gap);
 
-  // Runs it for the first time, or again for the present operator of the program.
+  // Runs an operator for the first time, or again for the present operator of the program.
   bool RunOperator(OperatorId number, bool again);
 
-  // For copies back of what it uses, and to the host of what it overwrites.
+  // Waits for copies back of the operands, and for copies to the host of what the operator overwrites.
   void Wait(const Operator& op);
   void Pin(const std::vector<ValueId>& outputs, int by);
 
-  // What making it again would cost, with what has gone around it: some of it, where that is much.
+  // Returns the cost of restoring the value, with the evicted values around it. Only some of them are visited where
+  // there are many.
   Nanoseconds CostOf(ValueId value);
   struct Victim {
     double score;
@@ -116,45 +120,52 @@ class BudgetFitter::State {
   bool IsVictim(ValueId value, GapId gap) const;
   void Sort();
 
-  // The first that is there of what is being copied to the host, or an end: its copy ends first.
+  // Returns the resident value whose pending copy to the host ends first, or end().
   std::vector<std::pair<ValueId, GapId>>::iterator NextCopied();
 
-  // The best of the queue that may go; taken out of it. Nothing: none may.
+  // Removes and returns the best victim of the queue. Returns nullopt if nothing may be evicted.
   std::optional<Victim> NextVictim();
   bool Evict(Bytes bytes);
 
   const Graph& graph_;
   const Values& values_;
   const Machine machine_;
-  std::vector<bool> can_go_;      // by gap; without what is forbidden
-  std::vector<int> conflicts_;    // by gap
-  std::vector<GapId> forbidden_;  // in the present call
+  // By gap, without the forbidden ones.
+  std::vector<bool> can_go_;
+  std::vector<int> conflicts_;  // by gap
+  // Gaps forbidden in the present call.
+  std::vector<GapId> forbidden_;
   const FitOptions* options_ = nullptr;
   const std::vector<bool>* hold_ = nullptr;
   Decisions asked_, tried_;
   std::vector<GapAction>* ways_ = nullptr;
   std::vector<OperatorId>* tails_ = nullptr;
-  std::vector<OperatorId> helped_;  // by value: the last operator for which something was made again from it
+  // By value: the last operator for which something was recomputed from it.
+  std::vector<OperatorId> helped_;
   std::vector<std::pair<ValueId, OperatorId>> missed_;
   Schedule* schedule_ = nullptr;
-  std::vector<std::vector<ValueId>> contents_;  // by storage: what it holds, one after the other
+  std::vector<std::vector<ValueId>> contents_;  // by storage: its successive values
   std::vector<ValueId> device_, host_;          // by storage
-  std::vector<Nanoseconds> made_,
-      copied_;  // by storage: when its contents are complete, and the last copy to the host is
-  std::vector<std::pair<ValueId, GapId>> copying_;     // to the host; to go then
-  std::vector<std::pair<OperatorId, GapId>> fetches_;  // before which operator they begin, ascending
+  // By storage: when its contents are complete, and when its last copy to the host ends.
+  std::vector<Nanoseconds> made_, copied_;
+  // Copies to the host under way; their values are dropped at the end.
+  std::vector<std::pair<ValueId, GapId>> copying_;
+  // Copies back and the operators before which they begin, ascending.
+  std::vector<std::pair<OperatorId, GapId>> fetches_;
   size_t next_fetch_ = 0;
-  std::vector<GapId> deferred_;  // due; no room yet
+  std::vector<GapId> deferred_;  // due, but they do not fit yet
   bool copies_take_time_ = true;
-  std::vector<Bytes> needs_;         // by operator, as if they took none: the most that is live for it
-  std::vector<Nanoseconds> begins_;  // and when it begins, with what runs again for it; or starts_
+  // By operator: the most live bytes while it runs, if copies took no time.
+  std::vector<Bytes> needs_;
+  // By operator: when it begins, reruns included, if copies took no time; or starts_.
+  std::vector<Nanoseconds> begins_;
   std::vector<ValueId> fetch_now_;
   Bytes host_bytes_ = 0;
-  std::vector<int32_t> next_use_;  // by value: index of the use after the present operator
-  std::vector<int32_t> pins_;      // by value: runs under way that need it
+  std::vector<int32_t> next_use_;  // by value: index of its next use after the present operator
+  std::vector<int32_t> pins_;      // by value: pending runs that need it
   std::vector<Bytes> bytes_;       // by value
-  std::vector<int32_t> slot_;      // by value, in resident_
-  std::vector<char> again_;        // by value: is there since it was made again, in the gap that is open
+  std::vector<int32_t> slot_;      // by value: index in resident_
+  std::vector<char> again_;        // by value: recomputed in the gap that is open
   std::vector<char> in_closure_;
   std::vector<int64_t> seen_;
   std::vector<Nanoseconds> starts_;
@@ -162,13 +173,13 @@ class BudgetFitter::State {
   std::vector<ValueId> resident_, left_, open_;
   std::vector<OperatorId> closure_;
   std::vector<int32_t> taken_;
-  std::vector<Victim> queue_;  // the first to go is the last
+  std::vector<Victim> queue_;  // the next victim is at the back
   size_t since_sorted_ = 0;
   int64_t stamp_ = 0, evictions_ = 0;
   Bytes live_ = 0, peak_ = 0, over_ = 0;
-  Nanoseconds clock_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine is through with what was issued
+  Nanoseconds clock_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine has ended the work issued so far
   OperatorId now_ = -1;
-  bool again_soon_ = false;  // something was learnt: from the beginning
+  bool again_soon_ = false;  // a new constraint was found: start over
   bool conflict_ = false;
 };
 

@@ -14,7 +14,7 @@ constexpr double kShareToCopyLess = 0.05;  // of the time
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
 
-// "layer3.conv2" and "layer12.conv2" are alike.
+// "layer3.conv2" and "layer12.conv2" are similar.
 std::string WithoutNumbers(const std::string& name) {
   std::string text;
   for (char c : name) {
@@ -148,7 +148,7 @@ GapId Search::State::DrawGap(const std::vector<GapId>& gaps) {
 
 void Search::State::AddAlike(GapId gap, std::vector<GapId>* gaps) {
   const std::vector<GapId>& alike = classes_.gaps[At(classes_.of[At(gap)])];
-  size_t most = 1;  // power
+  size_t most = 1;  // exponent of the largest run
   while ((size_t{1} << most) < alike.size()) ++most;
   const size_t count = size_t{1} << Draw(most + 1);
   const auto at = static_cast<size_t>(std::find(alike.begin(), alike.end(), gap) - alike.begin());
@@ -159,8 +159,8 @@ void Search::State::AddAlike(GapId gap, std::vector<GapId>* gaps) {
 }
 
 void Search::State::Improve() {
-  // Several rounds, ever longer, each from the best plan: how much worse a step may make it, as a part of what is added
-  // to the least time; less and less to the end of the round.
+  // Each round starts from the best plan, and rounds get longer. The warmth is how much worse a step may make the plan,
+  // as a part of the time above the minimum. It decreases to zero within a round.
   constexpr double kWarmth[] = {0, 0.003, 0, 0.02};
   double warmth = 0;
   size_t rounds = 0;
@@ -177,8 +177,8 @@ void Search::State::Improve() {
       warmth = kWarmth[rounds++ % std::size(kWarmth)];
       if (rounds % 2 == 0) round *= 2;
       if (BestStanding().IsThere()) now_ = BestStanding();
-      const Standing& other =
-          best_standing_[rounds / std::size(kWarmth) % 2];  // the other way to fetch, if it does not lag behind
+      // The best plan of the other way to fetch, if it is not much slower.
+      const Standing& other = best_standing_[rounds / std::size(kWarmth) % 2];
       if (other.IsThere() && now_.over == 0 && 4 * (other.time - total_) <= 5 * (now_.time - total_)) now_ = other;
       if (passed_.IsThere() && rounds % 2 == 0) now_ = passed_;
     }
@@ -205,7 +205,7 @@ void Search::State::CopyLess(double until) {
   options.fetching = best_recipe_.options.fetching;
   options.may_evict = false;
   options.max_over = 0;
-  // Halves, quarters, ..., and each by itself; as much as the time allows.
+  // Keeps halves, quarters, ..., and single values, as time allows.
   for (size_t count = copied.size(); count > 0; count /= 2) {
     for (size_t from = 0; from < copied.size(); from += count) {
       if (TimeSpent() >= until) break;
@@ -279,7 +279,7 @@ bool Search::State::Step(Nanoseconds worse) {
 void Search::State::Change(Decisions* asked) {
   size_t count = 1;
   while (count < 32 && Draw(2) == 0) count *= 2;
-  if (now_.over > 0 && (gone_.empty() || Draw(2) == 0)) {  // whatever lets go of more
+  if (now_.over > 0 && (gone_.empty() || Draw(2) == 0)) {  // discards more, by any change
     if (can_go_.empty()) return;
     for (size_t i = 0; i < count; ++i) {
       GapAction& way = asked->ways[At(DrawGap(can_go_))];
@@ -292,20 +292,20 @@ void Search::State::Change(Decisions* asked) {
   switch (Draw(13)) {
     case 0:
     case 1:
-    case 2:  // holds some
+    case 2:  // keeps some
       for (size_t i = 0; i < count; ++i) held_.push_back(DrawGap(gone_));
       break;
     case 3:
     case 4:
-    case 5: {  // holds what follows each other
+    case 5: {  // keeps consecutive ones
       const size_t from = Draw(gone_.size());
       for (size_t i = 0; i < count; ++i) held_.push_back(gone_[(from + i) % gone_.size()]);
       break;
     }
-    case 6:  // holds some alike
+    case 6:  // keeps some similar ones
       AddAlike(DrawGap(gone_), &held_);
       break;
-    case 7:  // what is made again for others stays, or goes at once
+    case 7:  // values recomputed for others are held, or dropped at once
       for (size_t i = 0; i < count; ++i) {
         const GapId gap = DrawGap(gone_);
         GapAction& way = asked->ways[At(gap)];
@@ -315,20 +315,20 @@ void Search::State::Change(Decisions* asked) {
                                              : GapAction::kRecompute;
       }
       break;
-    case 8: {  // lets go of some, and holds others
+    case 8: {  // discards some, and keeps others
       for (size_t i = 0; i < count; ++i) LetGo(DrawGap(can_go_), asked, options_->swap && Draw(2) == 0);
       for (size_t i = 0; i < count; ++i) held_.push_back(DrawGap(gone_));
       break;
     }
-    case 9: {  // lets go of some alike, and holds as much
+    case 9: {  // discards some similar ones, and keeps as many bytes
       ExchangeAlike(asked, false);
       break;
     }
-    case 10: {  // the same, and what they are made from stays
+    case 10: {  // the same, and holds their sources
       ExchangeAlike(asked, true);
       break;
     }
-    case 11: {  // what was missed stays
+    case 11: {  // holds the values that were missed
       Decisions now = now_.choice;
       FitOptions options;
       options.budget = options_->budget;
@@ -336,7 +336,7 @@ void Search::State::Change(Decisions* asked) {
       HoldMissed(static_cast<OperatorId>(graph_.operators.size() >> Draw(10)), asked);
       break;
     }
-    default: {  // what some are made from stays
+    default: {  // holds the sources of some
       alike_.clear();
       AddAlike(DrawGap(gone_), &alike_);
       for (GapId gap : alike_) HoldSources(gap, asked, DrawSources());

@@ -1,13 +1,17 @@
-// hotpack's own planner: for a budget the fastest plan that a search over all gaps finds, in the time that it is given.
+// hotpack's own planner. For a budget it returns the fastest plan that a search over all gaps finds within its time
+// limit.
 //
-//   begin     least cuts where the backward pass begins, with the results between 1, 2, 3, ... stretches of the forward pass held; one
-//             pass of remat/search/budget_fit.h each for several ways to compare contents, and for each threshold of
-//             cost a byte: what is cheaper goes, and what it is made from stays; for classes of layers alike; with
-//             copies, for parts of what waits long, and for one after the other of what is largest and waits longest
-//   improve   ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): holds some of what
-//             went, or lets go of others, one by one or the same gap of many layers alike at once; the fitter mends the
-//             rest
-//   copy less what is copied without need stays
+//   begin       - minimum cuts where the backward pass begins, with the results between 1, 2, 3, ... stretches of the
+//                 forward pass held
+//               - one pass of remat/search/budget_fit.h for each of several ways to compare values
+//               - one pass for each threshold of cost per byte: cheaper values are discarded, their sources are held
+//               - classes of similar layers
+//               - with copies to the host: parts of the values that wait long, and one by one the largest that wait
+//                 longest
+//   improve     ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): keeps some
+//               discarded values or discards others, one by one, or the same gap of many similar layers at once. The
+//               fitter repairs the rest
+//   copy less   values that are copied without need are kept
 #pragma once
 
 #include <cstdint>
@@ -20,26 +24,28 @@
 namespace hotpack::remat {
 
 struct SearchOptions {
-  Bytes budget = INT64_MAX;  // of what is live at once
-  bool swap = false;         // copies to the host too
+  Bytes budget = INT64_MAX;  // of the bytes live at once
+  bool swap = false;         // allows copies to the host
   uint64_t seed = 1;
-  int64_t steps = INT64_MAX;                // tried improvements, at most
-  int64_t time_limit_ns = INT64_MAX;        // where it strikes, what is found depends on the machine
-  std::vector<const Decisions*> from = {};  // plans to begin with, for whatever budget
-  bool anew = true;                         // and with those that it finds itself
-  // If given: what a plan is to pass besides, such as that its arena fits. Looked at for a part of the time, where a
-  // plan is faster than all that have passed, so what is found depends on the machine; where none has passed, the
-  // answer is the fastest of the others.
+  int64_t steps = INT64_MAX;          // most improvements tried
+  int64_t time_limit_ns = INT64_MAX;  // if it is reached, the result depends on the machine
+  // Plans to begin with, made for any budget.
+  std::vector<const Decisions*> from = {};
+  // Also begins with plans that the search finds itself.
+  bool anew = true;
+  // An additional condition for plans, such as that the arena fits; empty: none. The search checks it for a part of its
+  // time only, on plans faster than all that passed. So the result depends on the machine. If no plan passes, the
+  // result is the fastest of the others.
   std::function<bool(const Schedule&)> passes = {};
 };
 
 struct Found {
   bool fits = false;
-  bool passes = false;  // SearchOptions::passes was given, and said so
+  bool passes = false;  // SearchOptions::passes was given and returned true
   Decisions choice;
   Schedule schedule;
   Nanoseconds time = 0;
-  Nanoseconds least_time = 0;  // of all that fit, whether they pass or not
+  Nanoseconds least_time = 0;  // of all plans that fit, whether they pass or not
   Bytes peak = 0;              // bytes; no arena for the plan is smaller
   int64_t steps = 0;
 };
@@ -50,8 +56,8 @@ class Search {
   Search(const Graph& graph, const Values& values, const Machine& machine = {});
   ~Search();
 
-  // The same for the same options, calls before it and number of steps, unless a time limit strikes or `passes` is
-  // given. Not thread-safe.
+  // Searches for a plan. The result is a function of the options, the earlier calls and the number of steps, unless a
+  // time limit is reached or `passes` is given. Not thread-safe.
   Found Run(const SearchOptions& options);
 
  private:

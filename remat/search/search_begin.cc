@@ -7,7 +7,7 @@ namespace hotpack::remat {
 
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
-  constexpr int kMaxTimes = 100;  // the program's time
+  constexpr int kMaxTimes = 100;  // in units of the program's time
   options.max_time = best_.fits ? 2 * best_.time : kMaxTimes * (total_ + 1);
   options.max_over = best_.fits ? 0 : now_.over;
   Decisions choice = asked;
@@ -18,7 +18,7 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
     fitted = fitter_.Fit(options, &choice, &hold_);
     Remember(fitted, options, done);
   }
-  // What is used up shortly before something is made again from it stays for that.
+  // Holds values that are used up shortly before another value is recomputed from them.
   for (const size_t part : {32, 8, 2}) {
     if (fitted.over == INT64_MAX || fitter_.Missed().empty()) break;
     Decisions held = choice;
@@ -45,7 +45,7 @@ void Search::State::BeginAnew() {
     CopyLess(TimeSpent() + 0.1);
   }
   if (IsDone()) return;
-  BeginByCuts();  // first: with a plan at hand the others give up early
+  BeginByCuts();  // first, because with a plan known the others give up early
   for (const double wait : {0.5, 1.5, 0.0, 1.0, 0.25, 0.75}) {
     Begin(nothing, {.wait = wait});
     if (Elapsed() > 0.7 && best_.fits) return;
@@ -84,7 +84,7 @@ void Search::State::BeginBySwaps() {
 
 void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
   constexpr int kParts = 16;
-  for (int part = kParts; part >= 1 && Elapsed() < 0.4; --part) {  // the larger ones fit sooner
+  for (int part = kParts; part >= 1 && Elapsed() < 0.4; --part) {  // larger parts fit sooner
     Decisions decisions = NothingGoes(values_);
     double bytes = 0;
     for (GapId gap : gaps) {
@@ -211,7 +211,7 @@ void Search::State::BeginByThreshold() {
   }
   constexpr Sources kAll[] = {Sources::kAll, Sources::kHeavy, Sources::kCostlier, Sources::kNone};
   for (const Sources sources : kAll) BeginWithFirst(gaps, sources);
-  // Of those that cost least the ones of the first layers, or of the last.
+  // Of the cheapest values tries those of the first layers, or of the last.
   constexpr size_t kThresholds = 8;
   for (size_t part = kThresholds + 1; part >= 1; --part) {
     std::vector<GapId> some =
@@ -240,8 +240,8 @@ void Search::State::BeginWithFirst(const std::vector<GapId>& gaps, Sources sourc
     Decisions decisions = NothingGoes(values_);
     for (size_t i = 0; i < count; ++i) decisions.ways[At(gaps[i])] = GapAction::kRecompute;
     for (size_t i = 0; i < count && sources != Sources::kAll; ++i) HoldSources(gaps[i], &decisions, sources);
-    fitter_.Fit(options, &decisions);  // sources stay as long as they help
-    if (sources == Sources::kAll) {    // those that are used up shortly before
+    fitter_.Fit(options, &decisions);  // limits the sources to the time in which they help
+    if (sources == Sources::kAll) {    // holds values that were used up shortly before
       HoldMissed(static_cast<OperatorId>(graph_.operators.size() / 16), &decisions);
       fitter_.Fit(options, &decisions);
     }

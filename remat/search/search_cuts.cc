@@ -11,7 +11,7 @@ namespace {
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
 
-// The operators up to one, in stretches.
+// The operators up to `at`, divided into stretches.
 class Stretches {
  public:
   Stretches(const Graph& graph, const Values& values, OperatorId at)
@@ -30,8 +30,9 @@ class Stretches {
     for (size_t i = 1; i < over_.size(); ++i) over_[i] += over_[i - 1], made_[i] += made_[i - 1];
   }
 
-  // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at
-  // once. Each begins where least goes over, a quarter of one around where its share of the bytes does.
+  // Returns the values that cross from one stretch to the next. `with_last` adds the wanted values of the last stretch,
+  // which would be recomputed at once. Each stretch begins where the fewest bytes cross, within a quarter of a stretch
+  // around the place with its share of the bytes.
   std::vector<ValueId> Crossing(int count, double skew, bool with_last) const {
     std::vector<OperatorId> cuts;
     for (int i = 1; i < count; ++i) {
@@ -59,9 +60,9 @@ class Stretches {
  private:
   const Values& values_;
   const OperatorId end_;
-  std::vector<OperatorId> last_;  // by value: use among them
-  std::vector<Bytes> over_,
-      made_;  // by operator: bytes that go from before it to it and behind, and bytes made before it
+  std::vector<OperatorId> last_;  // by value: last use before `end_`; -1: none
+  // By operator: bytes that cross the place before it, and bytes made before it.
+  std::vector<Bytes> over_, made_;
 };
 
 }  // namespace
@@ -72,7 +73,7 @@ void Search::State::BeginByCuts() {
   const auto is_forward = [](const Operator& op) { return op.phase == Phase::kForward; };
   const auto passes = static_cast<OperatorId>(
       std::find_if_not(graph_.operators.begin(), graph_.operators.end(), is_forward) - graph_.operators.begin());
-  // Where the backward pass begins, and where most is wanted behind.
+  // Cuts where the backward pass begins, and where most bytes are wanted behind.
   std::vector<Bytes> wanted(At(end) + 1);
   for (const Gap& gap : values_.gaps) {
     if (gap.after < 0) continue;
@@ -112,13 +113,13 @@ void Search::State::BeginByCut(OperatorId at) {
   const auto add_all = [&](const std::vector<int>& counts) {
     for (const int count : counts) add(count, 1);
   };
-  // Far apart, then around the best, the rest, and around the best again.
+  // Tries distant counts, then the neighbors of the best, then the rest, and the neighbors of the best again.
   add(1, 1);
   add(last_cut_.count, last_cut_.skew);
   add_all({16, 64, 4, 32, 8, 128});
   for (const bool rest : {true, false}) {
     for (const double skew : {1.4, 2.0}) add(best()->first.count, skew);
-    for (const int by : {4, 8, 16}) {  // parts of it
+    for (const int by : {4, 8, 16}) {  // parts of the count
       const auto [count, skew, with_last] = best()->first;
       add(count - std::max(count / by, 1), skew);
       add(count + std::max(count / by, 1), skew);
@@ -127,7 +128,7 @@ void Search::State::BeginByCut(OperatorId at) {
   }
   last_cut_ = best()->first;
   if (const auto whole = plans.find({1, 1, false}); whole != plans.end()) BeginByBranches(plain, {}, at, whole->second);
-  // The best that fit, and those that would be faster and nearly do: mended they may be better.
+  // Begins with the best that fit, and with faster ones that nearly fit: repaired they may be better.
   constexpr int kMaxFitting = 4, kMaxMended = 3, kMaxInNeed = 8;
   const auto first = best()->second.score;
   const Nanoseconds to_beat = first.first == 0 ? first.second : INT64_MAX;
@@ -152,7 +153,8 @@ void Search::State::BeginByCut(OperatorId at) {
 void Search::State::BeginByBranches(const PointCut& plain, const std::vector<ValueId>& crossing, OperatorId at,
                                     const CutPlan& plan) {
   if (plan.score.first > 0) return;
-  constexpr size_t kSmall = 1000;  // operators: what begins larger graphs has more use of the time
+  // Operators. In larger graphs other plans to begin with need the time more.
+  constexpr size_t kSmall = 1000;
   const double until = Elapsed() + (graph_.operators.size() > kSmall ? 0.02 : crossing.empty() ? 0.2 : 0.05);
   constexpr size_t kMaxWork = 300'000;  // branches times operators
   const bool exchanges = graph_.operators.size() <= 3 * kSmall;
@@ -164,14 +166,14 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   const PointCut::Corner fastest = cut.Fastest();
   Nanoseconds least = plan.score.second;
   Decisions found;
-  // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then. Or it
-  // is nowhere, and there is room for a little more.
+  // The best choice for the room may exceed the budget elsewhere. Then the room shrinks by the excess. If it exceeds
+  // the budget nowhere, the room grows a little.
   constexpr Bytes kSteps = 64;
   bool fits = false;
   constexpr int kMaxRooms = 16;
   Bytes room = plan.room;
   for (int i = 0; i < kMaxRooms && room > 0 && Elapsed() < until; ++i) {
-    Nanoseconds best = INT64_MAX;  // of the choices that were come by
+    Nanoseconds best = INT64_MAX;  // of the choices visited
     Bytes over = 0, below = 0;
     const auto visit = [&](const PointCut::Corner& corner) {
       if (corner.time >= best) return Elapsed() < until;
@@ -203,7 +205,7 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   if (least < plan.score.second) Begin(found, {});
 }
 
-// Of the hull's corners the one that fits with the most bytes held, and the next.
+// Returns the corner of the hull that fits with the most bytes held, and its neighbor.
 Search::State::CutPlan Search::State::BestOf(PointCut* cut, const std::vector<ValueId>& crossing, OperatorId at) {
   FitOptions options;
   options.budget = options_->budget;
@@ -221,7 +223,8 @@ Search::State::CutPlan Search::State::BestOf(PointCut* cut, const std::vector<Va
   };
   PointCut::Corner above = cut->Fastest(), below = cut->Smallest();
   if (!fits(below)) {
-    // What is made again needs memory, too: one with more held may fit. Any corner, the middle ones first.
+    // Recomputation needs memory too, so a choice with more bytes held may fit. Tries any corner, the middle ones
+    // first.
     const size_t most_looked = crossing.empty() ? 12 : 1;
     std::vector<std::pair<PointCut::Corner, PointCut::Corner>> between = {{above, below}};
     bool found = false;
@@ -275,7 +278,7 @@ Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::
   FitOptions options;
   options.budget = options_->budget;
   options.may_evict = false;
-  fitter_.Fit(options, &decisions);  // they stay as long as they help
+  fitter_.Fit(options, &decisions);  // limits the tails to the time in which they help
   return decisions;
 }
 

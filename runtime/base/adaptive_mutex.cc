@@ -11,12 +11,12 @@
 namespace hotpack {
 namespace {
 
-// Looks at the lock before sleeping come ever more rarely, 1, 2, 4, ... pauses apart: together some tens of
-// microseconds, about what a sleep and a wake-up cost. Where threads have been waiting for it again and again, as many
-// of the first looks are left out as waits came within kSoon of the one before, and one later look is the only one.
+// Checks of the lock before sleeping are spaced 1, 2, 4, ... pauses apart. Together they take tens of microseconds,
+// about the cost of a sleep and a wake-up. Under repeated contention the first checks are skipped: as many as waits
+// came within kSoon of the previous one. Only one later check remains.
 constexpr uint32_t kLooks = 10;
 constexpr uint32_t kHottest = 10;
-constexpr int64_t kSoon = 400'000;  // ns: some times 2^kHottest pauses
+constexpr int64_t kSoon = 400'000;  // ns: a few times 2^kHottest pauses
 
 void Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
   static_assert(sizeof(*word) == sizeof(uint32_t));
@@ -45,8 +45,8 @@ void SleepUntilCalled(std::atomic<uint32_t>* calls) {
 
 }  // namespace
 
-// The look that a wait begins with: 0 if the one before it was long ago. (Waits at the same time may lose a count: no
-// matter.)
+// Returns the check that a wait begins with: 0 if the previous wait was long ago. (Simultaneous waits may lose a count,
+// which is harmless.)
 uint32_t AdaptiveMutex::FirstLook() {
   const int64_t now = RequestTimer::Now();
   const bool soon = now - waited_at_.load(std::memory_order_relaxed) < kSoon;
@@ -58,11 +58,11 @@ uint32_t AdaptiveMutex::FirstLook() {
 
 void AdaptiveMutex::LockSlow() {
   constexpr uint32_t kNone = UINT32_MAX;
-  uint32_t mine = 0;  // kWoken: this thread is the one that was woken
+  uint32_t mine = 0;  // kWoken: this thread is the woken one
   uint32_t look = kNone;
   while (true) {
     uint32_t state = state_.load(std::memory_order_relaxed);
-    // What other waiters do to the state meanwhile is no reason to wait longer.
+    // State changes by other waiters are no reason to wait longer.
     while ((state & kHeld) == 0) {
       if (state_.compare_exchange_weak(state, (state | kHeld) & ~mine, std::memory_order_acquire)) return;
     }
@@ -79,10 +79,11 @@ void AdaptiveMutex::LockSlow() {
   }
 }
 
-// The lock has been given up. Somebody sleeps, or was woken.
+// The lock was released, and there is a sleeper or a woken thread.
 void AdaptiveMutex::UnlockSlow() {
   uint32_t state = state_.load(std::memory_order_relaxed);
-  // Held again: its holder will look. Woken: that one will take it, or sleep again and leave this to the holder.
+  // If held again: its holder will check. If woken: the woken thread takes the lock, or sleeps again and leaves this to
+  // the holder.
   while (state >= kSleeper && (state & (kHeld | kWoken)) == 0) {
     if (!state_.compare_exchange_weak(state, (state - kSleeper) | kWoken, std::memory_order_relaxed)) continue;
     pending_wakeups_.fetch_add(1);

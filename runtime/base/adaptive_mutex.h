@@ -1,4 +1,4 @@
-// A mutex of a few words: a few instructions when nobody else wants it.
+// A small mutex that takes few instructions when it is not contended.
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,11 @@ namespace hotpack {
 
 // Meets the standard's Lockable requirements. Not recursive, not fair.
 //
-// Made for a lock that is held for some tens of nanoseconds, and again at once by the same thread: handing it to
-// another core costs more (its data has to move there too) than what is done under it. So whoever has to wait looks at
-// the lock ever more rarely, and more rarely still where waits have come one after the other, which lets the holder go
-// on undisturbed for a while; then it sleeps. One sleeper is woken at a time: while one is on its way, whoever unlocks
-// makes no system call.
+// Designed for a lock that is held for tens of nanoseconds and taken again at once by the same thread. Handing it to
+// another core costs more than the work under it, because the data must move to that core, too. Therefore:
+// 1. Waiters back off exponentially, further under repeated contention, so that the holder keeps its cache lines. Then
+//    they sleep.
+// 2. One sleeper is woken at a time. Until it has run, unlock makes no system call.
 class AdaptiveMutex {
  public:
   void lock() {
@@ -33,15 +33,15 @@ class AdaptiveMutex {
   }
 
  private:
-  // The state: whether it is held, whether a sleeper was woken that has not yet looked, and the number of sleepers.
+  // The state: whether it is held, whether a woken sleeper has yet to check it, and the number of sleepers.
   static constexpr uint32_t kHeld = 1, kWoken = 2, kSleeper = 4;
   [[gnu::cold, gnu::noinline]] void LockSlow();
   [[gnu::cold, gnu::noinline]] void UnlockSlow();
   uint32_t FirstLook();
   std::atomic<uint32_t> state_{0};
-  std::atomic<uint32_t> pending_wakeups_{0};  // sleepers that were told to get up and have not done so
-  std::atomic<uint32_t> contention_{0};       // waits that each came soon after the one before
-  std::atomic<int64_t> waited_at_{0};         // when one last began, ns
+  std::atomic<uint32_t> pending_wakeups_{0};  // sleepers that were signalled and have not woken yet
+  std::atomic<uint32_t> contention_{0};       // waits that each came soon after the previous one
+  std::atomic<int64_t> waited_at_{0};         // when the last wait began, ns
 };
 
 }  // namespace hotpack

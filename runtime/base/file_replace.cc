@@ -27,7 +27,8 @@ int WriteAll(int fd, const void* data, size_t size) {
   return 0;
 }
 
-// What a symbolic link leads to: renaming onto the link would replace that. The path itself where there is no link.
+// Returns the target of a symbolic link, because renaming onto the link would replace the link itself. Returns the path
+// itself if it is no link.
 std::string Target(const char* path) {
   struct stat info;
   if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return path;
@@ -37,7 +38,7 @@ std::string Target(const char* path) {
   return target;
 }
 
-// The rename itself is durable once the directory is. Some file systems cannot; the file is whole all the same.
+// Makes the rename durable by syncing the directory. Some file systems cannot; the file is complete anyway.
 void SyncDirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -63,7 +64,7 @@ int ReplaceFile(const char* path, const void* data, size_t size) {
   struct stat info;
   if (stat(target.c_str(), &info) == 0) {
     if (!S_ISREG(info.st_mode)) return S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
-    if (access(target.c_str(), W_OK) != 0) return errno;  // a rename would not ask
+    if (access(target.c_str(), W_OK) != 0) return errno;  // a rename would not check that
   }
   const std::string temporary = target + ".tmp." + std::to_string(getpid()) + "." + std::to_string(next.fetch_add(1));
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

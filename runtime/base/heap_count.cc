@@ -2,7 +2,7 @@
 
 namespace hotpack {
 namespace {
-// Initial-exec: a preloaded library is there at start-up, so the access is one instruction and never allocates.
+// Initial-exec: a preloaded library is loaded at start-up, so the access is one instruction and never allocates.
 __attribute__((tls_model("initial-exec"))) thread_local uint64_t heap_allocations = 0;
 }  // namespace
 

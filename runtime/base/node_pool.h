@@ -1,7 +1,7 @@
-// Nodes of maps and sets: free lists by size, filled from the heap by the batch.
+// Nodes of maps and sets: free lists by size, filled from the heap in batches.
 //
-// In place of std::pmr::unsynchronized_pool_resource, which loses a bad_alloc of its own bookkeeping and then reads
-// what is not there (libstdc++ 12), and which searches its chunks at every deallocation.
+// Replaces std::pmr::unsynchronized_pool_resource for two reasons. That class loses a bad_alloc of its own bookkeeping
+// and then reads invalid memory (libstdc++ 12). It also searches its chunks at every deallocation.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace hotpack {
 
-// Not thread-safe. O(1). Memory goes back to the heap when the pool is destroyed. If the heap has none, allocation
-// throws bad_alloc and nothing has changed.
+// Not thread-safe. O(1). Returns its memory to the heap when the pool is destroyed. If the heap is exhausted,
+// allocation throws bad_alloc and changes nothing.
 class NodePool : public std::pmr::memory_resource {
  public:
   NodePool() = default;
@@ -31,7 +31,7 @@ class NodePool : public std::pmr::memory_resource {
   };
   static constexpr size_t kStep = alignof(std::max_align_t);  // sizes are rounded up to it
   static constexpr size_t kClasses = 16;
-  static constexpr size_t kMaxNodes = 1024;  // in a batch; the first has 16
+  static constexpr size_t kMaxNodes = 1024;  // in a batch; the first batch has 16
 
   static bool IsNode(size_t bytes, size_t alignment) {
     return bytes - 1 < kClasses * kStep && alignment <= kStep;  // not 0
@@ -59,7 +59,7 @@ class NodePool : public std::pmr::memory_resource {
     const size_t count = next_count_[size_class] != 0 ? next_count_[size_class] : 16;
     auto* batch = static_cast<std::byte*>(::operator new(kStep + count * size));
     batches_ = new (batch) Link{batches_};
-    for (size_t i = count; i-- > 0;) {  // the lowest is the first to be taken
+    for (size_t i = count; i-- > 0;) {  // the lowest is taken first
       free_[size_class] = new (batch + kStep + i * size) Link{free_[size_class]};
     }
     next_count_[size_class] = count < kMaxNodes ? 2 * count : count;

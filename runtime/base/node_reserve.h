@@ -1,4 +1,4 @@
-// Makes a node pool ready for more nodes, so that adding them later asks the heap for nothing.
+// Prepares a node pool for more nodes, so that adding them later makes no heap allocation.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace hotpack {
 
-// Room in `pool` for `count` more nodes of up to `bytes` each. O(count).
+// Ensures that `pool` has memory for `count` more nodes of up to `bytes` each. O(count).
 inline void ReserveNodes(std::pmr::memory_resource* pool, size_t bytes, size_t count) {
   std::vector<void*> nodes(count);
   for (void*& node : nodes) node = pool->allocate(bytes, alignof(std::max_align_t));

@@ -1,4 +1,4 @@
-// Samples how long a request takes: one in kEvery, median of the last kSamples.
+// Samples the duration of requests: one in kEvery, median of the last kSamples.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ class RequestTimer {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
-  // Under the engine's lock.
+  // Needs the engine's lock.
   void Add(int64_t nanoseconds) {
     samples_[count_++ % kSamples] = static_cast<uint32_t>(std::clamp<int64_t>(nanoseconds, 0, UINT32_MAX));
   }
-  // Nanoseconds; 0: no sample. Brought up to date every 16 samples. No heap allocation.
+  // Returns nanoseconds; 0: no sample. Updated every 16 samples. No heap allocation.
   uint64_t Median() {
     auto n = static_cast<uint32_t>(std::min<uint64_t>(count_, kSamples));
     if (n == 0 || (count_ < measured_ + 16 && measured_ != 0)) return median_;
@@ -33,7 +33,7 @@ class RequestTimer {
 
  private:
   uint64_t count_ = 0;
-  uint64_t measured_ = 0;  // count_ when median_ was found
+  uint64_t measured_ = 0;  // count_ when median_ was computed
   uint32_t median_ = 0;
   std::array<uint32_t, kSamples> samples_{};
 };

@@ -1,4 +1,4 @@
-// Whether the driver's pool serves a job quicker in which nothing repeats.
+// Decides whether the driver's pool would serve a non-repeating job faster.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,18 @@
 
 namespace hotpack {
 
-// Needs the engine's lock, but for Claim and LeaveToDriver. O(1).
+// Needs the engine's lock, except Claim and LeaveToDriver. O(1).
 class DriverComparison {
  public:
-  // A comparison is due after `first_after` requests, and every sixteenfold of that later on. `service` outlives this.
+  // The first comparison is due after `first_after` requests; later ones every 16 · `first_after` requests. `service`
+  // must outlive this object.
   DriverComparison(std::atomic<Engine::Service>* service, uint64_t first_after)
       : service_(service), interval_(16 * first_after), next_(first_after) {}
 
   void AddTime(int64_t nanoseconds) { timer_.Add(nanoseconds); }  // of a request served by best fit
   uint64_t MedianTime() { return timer_.Median(); }               // nanoseconds; 0: none was timed
 
-  // `dynamic` requests have been served by best fit, and there has been no plan. Asks for a comparison if one is due.
+  // `dynamic` requests have been served by best fit, and there was no plan yet. Requests a comparison if one is due.
   void NoteDynamic(uint64_t dynamic) {
     if (dynamic < next_) return;
     next_ = dynamic + interval_;
@@ -27,7 +28,7 @@ class DriverComparison {
     service_->compare_exchange_strong(expected, Engine::Service::kCompare, std::memory_order_relaxed);
   }
 
-  // True: one was asked for, and is the caller's to make. Lock-free.
+  // Returns true if a comparison was requested: the caller must make it. Lock-free.
   bool Claim() {
     Engine::Service expected = Engine::Service::kCompare;
     return service_->compare_exchange_strong(expected, Engine::Service::kServe);

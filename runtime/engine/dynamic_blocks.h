@@ -12,18 +12,18 @@
 
 namespace hotpack {
 
-// A block that is not served by script. It may lie anywhere: in the dynamic zone, a retired zone, a hole, the followed
-// script's zone, managed memory.
+// A block that is not served by script. It may lie in the dynamic zone, a retired zone, a fragment, the followed
+// script's zone, or managed memory.
 struct DynamicBlock {
   uint64_t bytes = 0;               // of addresses, a multiple of 512
   uint32_t units = 0;               // asked for
   uint32_t entry = kNone;           // the script's entry that it stands for; kNone: none
   uint64_t ordinal = kUnmonitored;  // its request
-  uint64_t follow_epoch = 0;        // when it was placed: `entry` is the entry of the script followed then
+  uint64_t follow_epoch = 0;        // when it was placed: `entry` belongs to the script followed then
   uint64_t trace_id = 0;            // unique in the engine
-  bool foreign = false;             // it lies, at least in part, where the followed script has places
+  bool foreign = false;             // it lies, at least partly, where the followed script has places
 
-  // Whether it has lived for more than `requests` requests, `count` being made so far.
+  // Returns whether it has lived for more than `requests` requests. `count`: requests so far.
   bool LivesLongerThan(uint64_t requests, uint64_t count) const {
     return ordinal == kUnmonitored || count - ordinal > requests;
   }
@@ -36,13 +36,13 @@ class DynamicBlocks {
 
   explicit DynamicBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes), blocks_(nodes) {}
 
-  // --- the load of all live blocks, those served by script among them: units of 512 bytes. O(1)
-  // -----------------------
+  // --- the load of all live blocks, planned ones included: units of 512 bytes. O(1) --------------------------------
   void CountLive(uint32_t units) {  // a request was served
     AddLive(units);
     NoteLivePeak();
   }
-  void AddLive(uint32_t units) { live_units_ += units; }  // a request is to be served: no peak yet
+  // Before a request is served: it does not count for the peak yet.
+  void AddLive(uint32_t units) { live_units_ += units; }
   void NoteLivePeak() {
     if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
   }
@@ -51,17 +51,17 @@ class DynamicBlocks {
   uint64_t live_peak_units() const { return live_peak_units_; }
 
   // --- blocks -------------------------------------------------------------------------------------------------------
-  // A trace id for a request that is not monitored: above all ordinals.
+  // Returns a trace id for a request that is not monitored. It is above all ordinals.
   uint64_t NewTraceId() { return (uint64_t{1} << 63) + next_trace_id_++; }
   void Add(DeviceAddress address, const DynamicBlock& block) { blocks_.emplace(address, block); }
   // Removes the block that begins at `address`. Returns false if there is none.
   bool Remove(DeviceAddress address, DynamicBlock* block);
-  // Null if no block begins at `address`.
+  // Returns null if no block begins at `address`.
   const DynamicBlock* Find(DeviceAddress address) const;
-  // The block that has `address`; all().end() if there is none.
+  // Returns the block that contains `address`; all().end() if there is none.
   Map::const_iterator FindContaining(DeviceAddress address) const;
   void SetForeign(DeviceAddress address, bool foreign);
-  // Calls function(address, block) for each block that lies in [begin, end) at least in part. O(log blocks + those).
+  // Calls function(address, block) for each block that overlaps [begin, end). O(log blocks + calls).
   template <typename Function>
   void ForEachIn(DeviceAddress begin, DeviceAddress end, Function function) {
     auto it = blocks_.upper_bound(begin);
@@ -72,10 +72,10 @@ class DynamicBlocks {
   }
   const Map& all() const { return blocks_; }  // ascending
   size_t size() const { return blocks_.size(); }
-  uint64_t Units() const;  // asked for. O(blocks)
-  // Whether a foreign block has lived for more than `requests` requests. O(blocks).
+  uint64_t Units() const;  // units asked for. O(blocks)
+  // Returns whether a foreign block has lived for more than `requests` requests. O(blocks).
   bool AnyForeignLivesLongerThan(uint64_t requests, uint64_t count) const;
-  // So many blocks more need no heap allocation.
+  // Ensures that `count` more blocks need no heap allocation.
   void Reserve(size_t count);
 
  private:

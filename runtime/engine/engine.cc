@@ -37,7 +37,7 @@ EngineState Engine::Impl::StateNow() const {
   return stats_.steady() ? EngineState::kSteady : EngineState::kSettling;
 }
 
-// The short way is open while a script is followed, and nothing is to be recorded, activated, or aligned.
+// The short path is open while a script is followed and no recording, activation or alignment is due.
 void Engine::Impl::UpdateState() {
   state_ = StateNow();
   const bool follows =
@@ -74,7 +74,7 @@ inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, D
   return EngineStatus::kOk;
 }
 
-// Sizes that cannot be, a forked child, and the request that is to be timed.
+// Handles invalid sizes, a forked child, and the request that is timed.
 EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
@@ -103,7 +103,7 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   return status;
 }
 
-// The lock is held: the request just served was an iteration's last, or it is time for a sample.
+// Needs the lock. The request just served was an iteration's last, or a sample is due.
 void Engine::Impl::AfterLast() noexcept {
   AfterLastLocked();
   WaitLogical();
@@ -122,7 +122,7 @@ void Engine::Impl::AfterLastLocked() noexcept try {
   GiveUp();
 }
 
-// The lock is held.
+// Needs the lock.
 EngineStatus Engine::Impl::AllocateNext(EngineRequest request, DeviceAddress* address) noexcept {
   const EngineStatus status = AllocateLocked(request, address);
   WaitLogical();
@@ -135,9 +135,8 @@ EngineStatus Engine::Impl::AllocateLocked(const EngineRequest& request, DeviceAd
   EngineStats::HeapScope heap(&stats_);
   EngineStatus status = AllocateSlow(lock, request, address);
   if (status == EngineStatus::kOk && !stamps_.empty()) {
-    ReuseAfter nobody_asks;
-    stamps_.Take(*address, *address + request.units * kBlockUnit,
-                 request.after != nullptr ? request.after : &nobody_asks);
+    ReuseAfter unasked;
+    stamps_.Take(*address, *address + request.units * kBlockUnit, request.after != nullptr ? request.after : &unasked);
   }
   if (scripts_.follower().ended()) EndIteration(lock);
   UpdateState();
@@ -207,7 +206,7 @@ EngineStatus Engine::Impl::OpenArena(EngineLock& lock) {
   return EngineStatus::kOk;
 }
 
-// kNotOurs: to be placed dynamically.
+// Returns kNotOurs if the request must be placed dynamically.
 EngineStatus Engine::Impl::ServeByScript(EngineLock& lock, EngineRequest& request, DeviceAddress* address) {
   Follower& follower = scripts_.follower();
   uint32_t offset = 0;
@@ -268,13 +267,13 @@ EngineStatus Engine::Impl::Grow(EngineLock& lock, const EngineRequest& request, 
   }
   if (status == Status::kOk) return EngineStatus::kOk;
   if (status == Status::kGone) return EngineStatus::kPassThrough;
-  // A place in managed memory, as long as no plan is in force.
+  // Managed memory is allowed as long as no plan is in force.
   const auto may_spill = [this] { return !scripts_.follower().active() || !stats_.steady(); };
   return spill_.Allocate(lock, request.units * kBlockUnit, may_spill, address) ? EngineStatus::kOk
                                                                                : EngineStatus::kOutOfMemory;
 }
 
-// A request has been served by best fit.
+// A request was served by best fit.
 void Engine::Impl::NoteDynamic() {
   stats_.NoteDynamic();
   if (scripts_.follower().active()) return;
@@ -288,8 +287,8 @@ GrowthPolicy Engine::Impl::Policy() const {
   policy.steady = stats_.steady();
   policy.diverged = scripts_.diverged();
   policy.first_iteration = warm_.InFirstIteration();
-  // What was carried into a script's first iteration, or into the first after one that diverged, still has its old
-  // memory, and what is not served by script has memory of its own.
+  // Blocks carried into a script's first iteration, or into the first one after a divergence, still have their old
+  // memory. Blocks not served by script have memory of their own.
   policy.may_wait =
       !policy.first_iteration && scripts_.follower().active() && (scripts_.InFirstCycle() || policy.diverged);
   policy.expected_peak = warm_.ExpectedPeak();
@@ -304,7 +303,7 @@ void Engine::Impl::EndIteration(EngineLock& lock) {
   stats_.NoteRetained(blocks_.size());
   const bool improving = scheduler_.Improve(displaced);
   scripts_.CloseIteration();
-  // With nothing left to be given back; where there are several scripts, once a change of them is over.
+  // Begins only when no memory is left to give back; with several scripts, only after a change of scripts is over.
   const bool may_begin = !stats_.steady() && !improving && (!displaced || scripts_.switches() == 0);
   if (pages_.NeedsHousekeeping() || may_begin) pages_.Housekeep(lock, Policy());
   pages_.EndIteration();
@@ -318,7 +317,7 @@ void Engine::Impl::EndIteration(EngineLock& lock) {
   FlushStats();
 }
 
-// Without the lock: the sink writes, and whoever reads that may be slow.
+// Runs without the lock: the sink writes, and its readers may be slow.
 void Engine::Impl::ReportRejected(EngineLock& lock) {
   if (options_.sink == nullptr) return;
   lock.unlock();
@@ -326,14 +325,14 @@ void Engine::Impl::ReportRejected(EngineLock& lock) {
   lock.lock();
 }
 
-// The lock is held: several streams are used, and the block's memory was somebody's before.
+// Needs the lock. Several streams are used, and an earlier block lay at this memory.
 void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept {
   EngineStats::HeapScope heap(&stats_);
-  ReuseAfter nobody_asks;
-  stamps_.Take(address, address + units * kBlockUnit, after != nullptr ? after : &nobody_asks);
+  ReuseAfter unasked;
+  stamps_.Take(address, address + units * kBlockUnit, after != nullptr ? after : &unasked);
 }
 
-// The lock is held.
+// Needs the lock.
 void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept {
   EngineStats::HeapScope heap(&stats_);
   stamps_.Put(address, address + units * kBlockUnit, after);
@@ -381,7 +380,7 @@ EngineStatus Engine::Impl::ReleaseOutsideArena(DeviceAddress address, uint32_t s
   return ReleaseSlow(address, stream, after);
 }
 
-// The lock is held.
+// Needs the lock.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
   EngineLock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
@@ -473,8 +472,8 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
   recording_.Add(kind, id, bytes, stream & ~kStreamOrdered, (stream & kStreamOrdered) != 0, address);
 }
 
-// A handler of a signal that came in the middle of a request may have called exit(): the lock is then this thread's own
-// for ever, and the last figures are lost rather than the process.
+// A signal handler that interrupted a request may have called exit(). Then this thread holds the lock for ever. In that
+// case the last figures are lost rather than the process.
 void Engine::Impl::Finish() {
   if (abandoned()) return;
   constexpr int64_t kPackAtTheEnd = 50'000'000;  // ns
@@ -493,16 +492,16 @@ void Engine::Impl::Finish() {
 
 void Engine::Impl::Retire() {
   {
-    const auto none = pages_.WaitForChanges();  // changes of pages that are under way end first; later ones do nothing
+    const auto none = pages_.WaitForChanges();  // current changes of pages end first; later ones do nothing
     GiveUp();
   }
   scheduler_.Detach();
   immortal_ = true;
 }
 
-// What goes out of the engine is an answer, never an exception: the callers are C functions of somebody else's program.
-// A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes
-// the slow way, and there finds that the engine is abandoned.
+// The engine reports errors by status, never by exception: its callers are C functions of the program. A bad_alloc can
+// come from the middle of any change, so the state is not trusted any more. Every later request takes the slow path,
+// and finds there that the engine is abandoned.
 void Engine::Impl::GiveUp() {
   EngineLock lock(mutex_);
   if (abandoned()) return;
@@ -514,7 +513,7 @@ void Engine::Impl::GiveUp() {
   fast_.Close();
 }
 
-// No lock: the thread that held it may not exist in this process.
+// Takes no lock: the thread that held it may not exist in this process.
 void Engine::Impl::AbandonAfterFork() {
   immortal_ = true;
   abandoned_ = true;
@@ -526,10 +525,10 @@ void Engine::Impl::AbandonAfterFork() {
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
 Engine::~Engine() {
-  if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, go on using it
+  if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, still use it
 }
 
-// Of the functions below, those that can throw at all do so only in their rare parts, which catch themselves.
+// Of the functions below, those that can throw do so only in rare parts, which catch the exception.
 EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
   return impl_->Allocate(bytes, stream, address, after);
 }
@@ -573,7 +572,7 @@ void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
 std::shared_ptr<const SavedPlan> Engine::PlanToSave() { return impl_->PlanToSave(impl_->plan_time_limit_ns()); }
-void Engine::Finish() try { impl_->Finish(); } catch (...) {  // no host memory for a plan to be kept
+void Engine::Finish() try { impl_->Finish(); } catch (...) {  // no host memory for a plan to save
 }
 void Engine::Retire() { impl_->Retire(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }

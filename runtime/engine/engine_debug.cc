@@ -1,10 +1,10 @@
-// The engine in debug mode (guards.h). The mode costs nothing when it is off: when it is on, the first check of a
-// request (`attention_`, never cleared) and of a release (the arena's range, not published) fail, and both come here.
+// The engine in debug mode (guards.h). The mode costs nothing when off. When on, the first check of a request
+// (`attention_`, never cleared) and of a release (the arena's range, not published) fail, and both come here.
 #include "runtime/engine/engine_impl.h"
 
 namespace hotpack {
 
-// The engine has given the block at `outer` for `bytes` of the program's: where these begin.
+// Returns where the program's `bytes` begin in the engine's block at `outer`.
 DeviceAddress Engine::Impl::GiveGuarded(DeviceAddress outer, uint64_t bytes) {
   return guards_->Given(outer, bytes, NameRequest(outer));
 }
@@ -16,7 +16,7 @@ EngineStatus Engine::Impl::ReleaseGuarded(DeviceAddress address, uint32_t stream
   return ReleaseSlow(outer, stream, after);
 }
 
-// The request whose block lies at `outer`.
+// Identifies the request whose block lies at `outer`.
 GuardedRequest Engine::Impl::NameRequest(DeviceAddress outer) {
   GuardedRequest name;
   EngineLock lock(mutex_);

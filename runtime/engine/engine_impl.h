@@ -1,10 +1,10 @@
-// The engine: the way of a request and of a release, and the order of steps at an iteration's end. What it consists of
-// has files of its own; calls go downwards only:
+// The engine: the path of a request and of a release, and the order of steps at an iteration's end. Its parts have
+// files of their own. Calls go downwards only:
 //
 //   Engine::Impl ─► WarmStart, PlanSaver, PlanScheduler ─► ScriptSwitcher ─► PageManager ─► DynamicBlocks
 //              └──► SpillPolicy, EngineStats, FastPath, DriverComparison (leaves)
 //
-// One lock (mutex_) guards all of it. Order of locks: PageManager's changes of pages, the engine's, the plan worker's.
+// One lock (mutex_) guards all of it. Lock order: PageManager's changes of pages, the engine's lock, the plan worker's.
 #pragma once
 
 #include <atomic>
@@ -46,14 +46,14 @@ enum class EngineState : uint8_t {
   kTrial,      // a saved plan's script is followed, and may not fit
   kSettling,   // a script is followed: its pages or its plan may still change
   kSteady,     // a script is followed: all its pages are mapped, and no better plan is due
-  kLost,       // a script is followed, but the job is somewhere else
-  kParked,     // no script is followed, and the last one waits for its iteration
+  kLost,       // a script is followed, but the position of the job in it is unknown
+  kParked,     // no script is followed; the last one waits for its iteration
   kDisabled,   // nothing is served, for good
 };
 
 class Engine::Impl {
  public:
-  // `service`: where the engine's is kept.
+  // `service`: the engine's own, kept outside.
   Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service);
   ~Impl() = default;
 
@@ -72,7 +72,7 @@ class Engine::Impl {
   void Mark();
   void Interrupt();
   void Resume();
-  // In logical time the caller waits here for what it asked the plan worker for. Without the lock.
+  // In logical time, waits until the plan worker has finished the caller's job. Requires that the lock is not held.
   void WaitLogical() {
     if (options_.logical_time && scheduler_.Busy()) WaitPlan(-1);
   }
@@ -98,7 +98,8 @@ class Engine::Impl {
   bool immortal() const { return immortal_; }
 
  private:
-  // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
+  // engine.cc: requests and releases. Rare cases are kept out of line: inlined, they would cost the common case
+  // registers.
   inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
   [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address,
                                                ReuseAfter* after);
@@ -123,16 +124,16 @@ class Engine::Impl {
   void ReportRejected(EngineLock& lock);
   void Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, DeviceAddress address = 0);
 
-  // Addresses that Owns() covers and OwnedRange::Has() does not: managed memory, and in debug mode the arena.
+  // Addresses that Owns() covers and OwnedRange::Has() does not: managed memory, and the whole arena in debug mode.
   [[gnu::noinline]] bool OwnsOutsideArena(DeviceAddress address) const;
   [[gnu::noinline]] EngineStatus ReleaseOutsideArena(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
 
-  // engine_debug.cc: guard gaps and poison
+  // engine_debug.cc: guard gaps and poison.
   DeviceAddress GiveGuarded(DeviceAddress outer, uint64_t bytes);
   EngineStatus ReleaseGuarded(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   GuardedRequest NameRequest(DeviceAddress outer);
 
-  // engine_queries.cc: figures, and the plan for a later run
+  // engine_queries.cc: figures, and the plan for a later run.
   void FlushStats();
   void MaybeSave();
   void Save(int64_t pack_limit_ns);
@@ -142,9 +143,9 @@ class Engine::Impl {
   AdaptiveMutex mutex_;
   OwnedRange owned_;
   std::atomic<bool> abandoned_{false};
-  std::atomic<bool> attention_{false};           // the next request is to be timed, or none is to be served
+  std::atomic<bool> attention_{false};           // the next request must be timed, or must not be served
   bool immortal_ = false;                        // must not be destroyed
-  EngineState state_ = EngineState::kObserving;  // brought up to date at the end of each slow request
+  EngineState state_ = EngineState::kObserving;  // updated at the end of each slow request
   FastPath fast_;
   int interrupts_ = 0;
   StreamOrderTotals stream_order_;
@@ -156,12 +157,12 @@ class Engine::Impl {
   DynamicBlocks blocks_;
   ScriptSwitcher scripts_;
   PageManager pages_;
-  ReleaseStamps stamps_;  // empty as long as one stream is used
+  ReleaseStamps stamps_;  // empty while only one stream is used
   Recording recording_;
   DriverComparison comparison_;
   PlanSaver saver_;
   WarmStart warm_;
-  PlanScheduler scheduler_;  // last, so that its thread ends before what it reads is gone
+  PlanScheduler scheduler_;  // last, so that its thread ends before anything it reads is destroyed
 };
 
 }  // namespace hotpack

@@ -1,4 +1,4 @@
-// Notes of collectors: what they say goes into the recording, under the engine's lock.
+// Notes of collectors: writes them into the recording, under the engine's lock.
 #include "runtime/engine/engine_impl.h"
 
 namespace hotpack {

@@ -1,11 +1,11 @@
-// Queries: blocks, memory, figures, and the plan for a later run.
+// The engine's queries: blocks, memory, figures, and the plan for a later run.
 #include <algorithm>
 
 #include "runtime/engine/engine_impl.h"
 
 namespace hotpack {
 
-// A block's number is its request's ordinal, or beyond these for requests that are not monitored.
+// A block's number is its request's ordinal. Requests that are not monitored get numbers above all ordinals.
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) {
   if (!Owns(address) || abandoned()) return false;
   if (guards_) {
@@ -47,7 +47,7 @@ EngineUsage Engine::Impl::Usage() {
   if (pages_.base() == 0) return usage;
   usage.held = pages_.arena().held();
   usage.held_peak = pages_.held_peak();
-  // A request is counted live before it has its pages.
+  // A request counts as live before it has its pages.
   usage.live = std::min(blocks_.live_units() * kBlockUnit, usage.held);
   usage.outside_plan = std::min(blocks_.Units() * kBlockUnit, usage.live);
   usage.plan = scripts_.PlanBytes();
@@ -83,7 +83,7 @@ void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped
 
 // --- figures ---------------------------------------------------------------------------------------------------------
 
-// Writes the figures to where they are read from, perhaps by another process after this one has died.
+// Publishes the figures where readers find them, possibly another process after this one has died.
 void Engine::Impl::FlushStats() {
   hotpack_stats stats{};
   stats_.AddTo(&stats, pages_.arena().driver_calls());
@@ -91,7 +91,8 @@ void Engine::Impl::FlushStats() {
   scripts_.AddTo(&stats);
   scheduler_.AddTo(&stats);
   stream_order_.AddTo(&stats);
-  stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kBlockUnit;  // what was asked for
+  // As requested by the program.
+  stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kBlockUnit;
   stats.managed_peak = spill_.peak_bytes();
   stats_.Publish(stats);
 }
@@ -107,8 +108,8 @@ hotpack_stats Engine::Impl::Stats() {
 
 // --- the plan for a later run ----------------------------------------------------------------------------------------
 
-// At the end of an iteration: if there are scripts that are not saved yet, and the job is steady, all are saved on the
-// worker's thread.
+// At the end of an iteration: if some scripts are not saved yet and the job is steady, saves all on the worker's
+// thread.
 void Engine::Impl::MaybeSave() {
   if (options_.sink == nullptr || !stats_.steady() || warm_.on_trial() || scheduler_.Busy()) return;
   if (!saver_.Due(scripts_.variants().newest(), stats_.iterations())) return;
@@ -127,7 +128,7 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns)
   return saver_.Make(std::move(run), history_, pack_limit_ns);
 }
 
-// Packing again, where that is needed, takes at most thrice `pack_limit_ns`.
+// Packing again, where needed, takes at most three times `pack_limit_ns`.
 void Engine::Impl::Save(int64_t pack_limit_ns) try {
   if (options_.sink == nullptr) return;
   uint64_t newest = 0;
@@ -141,7 +142,7 @@ void Engine::Impl::Save(int64_t pack_limit_ns) try {
   options_.sink->Save(*plan);
   EngineLock lock(mutex_);
   saver_.SetSaved(std::max(saver_.saved_newest(), newest));
-} catch (...) {  // the host is out of memory: what was saved before stays
+} catch (...) {  // the host is out of memory: the plan saved before stays
 }
 
 }  // namespace hotpack

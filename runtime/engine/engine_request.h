@@ -1,4 +1,4 @@
-// A request on its way through the engine.
+// A request and its state while the engine handles it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct EngineRequest {
   ReuseAfter* after = nullptr;
   uint64_t ordinal = kUnmonitored;  // in the history
   uint32_t entry = kNone;           // of the followed script; kNone: none
-  bool displaced = false;           // the entry's place is in use
+  bool displaced = false;           // the entry's place is still in use
 };
 
 }  // namespace hotpack

@@ -11,10 +11,10 @@ void EngineStats::SetIterations(uint64_t iterations, uint64_t count) {
 
 void EngineStats::RecountIterations(const Profile& profile, uint64_t count) {
   if (marks_ > 0) {
-    SetIterations(marks_, count);  // what came before the first mark counts as one
+    SetIterations(marks_, count);  // requests before the first mark count as one iteration
     return;
   }
-  // What came before the repetition, if it was more than a part of an iteration, counts as one.
+  // Requests before the repetition count as one iteration, if they are more than half of one.
   const uint64_t unseen = profile.seen_from > profile.period / 2 ? 1 : 0;
   SetIterations(unseen + (count - std::min(count, profile.seen_from)) / profile.period, count);
 }

@@ -1,11 +1,12 @@
-// Which requests and releases take the short way through the engine.
+// Which requests and releases take the short path through the engine.
 #pragma once
 
 #include <cstdint>
 
 namespace hotpack {
 
-// Guarded by the engine's lock. Closing is always safe; only the engine opens, at the end of a slow request.
+// Guarded by the engine's lock. Any part may close it, which is always safe. Only the engine opens it, at the end of a
+// slow request.
 class FastPath {
  public:
   bool requests() const { return open_ == Open::kAll; }     // a script is followed, and nothing else is due

@@ -1,4 +1,4 @@
-// The addresses that an engine answers for: read without its lock.
+// The addresses that an engine answers for, readable without its lock.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace hotpack {
 
-// The arena's reservation. Set once; lock-free.
+// The arena's reservation. Set once. Lock-free.
 class OwnedRange {
  public:
-  // `guarded`: in debug mode releases take the long way: Has() is false for every address.
+  // `guarded`: debug mode, in which releases take the slow path: Has() is then false for every address.
   void Set(DeviceAddress base, uint64_t bytes, bool guarded) {
     bytes_.store(bytes, std::memory_order_relaxed);
     (guarded ? guarded_base_ : base_).store(base, std::memory_order_release);

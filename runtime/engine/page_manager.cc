@@ -4,8 +4,8 @@
 
 namespace hotpack {
 
-// While it lives, this thread alone changes pages. Takes changes_ without holding the engine's lock, and returns with
-// both.
+// While it lives, only this thread changes pages. The constructor takes changes_ without holding the engine's lock, and
+// returns with both.
 class PageManager::PageScope {
  public:
   PageScope(PageManager* pages, EngineLock& lock) : pages_(pages), lock_(lock) {
@@ -18,7 +18,7 @@ class PageManager::PageScope {
     pages_->page_work_ = false;
     pages_->NoteReserved();
   }
-  // Driver calls, without the lock.
+  // Runs driver calls without the lock.
   template <typename Call>
   auto Unlocked(Call call) {
     lock_.unlock();
@@ -26,12 +26,12 @@ class PageManager::PageScope {
       auto result = call();
       lock_.lock();
       return result;
-    } catch (...) {  // what is destroyed on the way out needs the lock
+    } catch (...) {  // destructors on the way out need the lock
       lock_.lock();
       throw;
     }
   }
-  // The driver calls of `work`, without the lock; then the commit.
+  // Makes the driver calls of `work` without the lock, then commits.
   bool Run(PageWork* work) {
     if (*pages_->abandoned_) return false;  // the memory may be gone
     Arena& arena = pages_->arena_;
@@ -52,16 +52,16 @@ class PageManager::PageScope {
   std::unique_lock<std::mutex> changes_;
 };
 
-// --- how much may be held --------------------------------------------------------------------------------------------
+// --- how much may be held -------------------------------------------------------------------------------------------
 
-// The largest load so far and a part of it, with something for the chunks' ends: bytes.
+// Returns the largest load so far, a fraction of it, and an allowance for partly used chunks: bytes.
 uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
   uint64_t live = std::max(blocks_->live_peak_units(), blocks_->live_units()) * kBlockUnit;
   return live + live / divisor + 2 * arena_.chunk();
 }
 
-// New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
-// (Where several scripts are followed by turns, what is displaced at a change comes again and again.)
+// Up to this many held bytes, new pages are created rather than moved: moving means waiting for the device. (If several
+// scripts take turns, blocks displaced at a change recur again and again.)
 uint64_t PageManager::CreateUpTo(const GrowthPolicy& policy) const {
   return LiveWithMargin(policy.takes_turns && policy.steady ? 64 : 32);
 }
@@ -82,7 +82,7 @@ void PageManager::AddTo(hotpack_stats* stats, bool steady) const {
   if (steady) stats->reserved_steady = reserved_steady_;
 }
 
-// --- memory for blocks -----------------------------------------------------------------------------------------------
+// --- memory for blocks ----------------------------------------------------------------------------------------------
 
 MemoryStatus PageManager::Open(EngineLock& lock) {
   constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
@@ -97,10 +97,10 @@ MemoryStatus PageManager::Open(EngineLock& lock) {
 PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
                                           bool zone_given, bool* foreign, DeviceAddress* address) {
   const uint64_t bytes = request.units * kBlockUnit;
-  if (bytes > memory_->TotalBytes()) return GrowStatus::kOutOfMemory;  // before all pages there are have been made
+  if (bytes > memory_->TotalBytes()) return GrowStatus::kOutOfMemory;  // checked before all possible pages are created
   PageScope scope(this, lock);
-  if (arena_.TryAllocate(bytes, address)) return GrowStatus::kOk;  // something was released meanwhile
-  // First new pages within reason, then free ones from elsewhere, at last those of the script's zone.
+  if (arena_.TryAllocate(bytes, address)) return GrowStatus::kOk;  // another thread released memory meanwhile
+  // First new pages within reason, then free ones from elsewhere, finally those of the script's zone.
   for (int attempt = zone_given ? 2 : 0; attempt < 3; ++attempt) {
     if (attempt == 2 && !zone_given) {
       if (follower_->active() && mapping_entries_ == 0) return GrowStatus::kNeedsZone;
@@ -108,12 +108,12 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
     }
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(policy), policy.expected_peak) : 0;
-    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
+    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may provide some
     const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
     const uint64_t most = policy.takes_turns && policy.steady ? CreateUpTo(policy) : LiveWithMargin(16);
     const uint64_t too_many = arena_.Shortfall(work, most);
-    // Rather than hold much more than is live. (Small blocks fill a chunk of their own; all over the zone they would
-    // keep large ones out.)
+    // Use the zone rather than hold much more than is live. (Small blocks fill a chunk of their own; spread over the
+    // zone, they would keep large blocks out.)
     if (too_many > 0 && !work.small && PlaceInZone(request, policy, too_many > Chunks(empty), address)) {
       arena_.CancelGrowth(&work);
       *foreign = true;
@@ -136,7 +136,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
     }
     if (work.status == MemoryStatus::kDeinitialized) return GrowStatus::kGone;
   }
-  // What was made in vain is given back: others may need it.
+  // Give back pages created in vain: other processes may need them.
   PageWork rest;
   if (arena_.BeginTrim(&rest)) scope.Run(&rest);
   return GrowStatus::kOutOfMemory;
@@ -148,9 +148,9 @@ void PageManager::Free(DeviceAddress address, uint64_t bytes, bool foreign) {
   FreeOutside({address, bytes});
 }
 
-// A displaced block may have the place after all that the script has for it, if that takes no more new pages than
-// another one: there, its neighbours will need them too. How many chunks; UINT64_MAX: it is not free. O(blocks of the
-// script).
+// A displaced block may take the script's own place after all, if that needs no more new pages than another place: its
+// neighbours there will need these pages too. Returns the number of chunks; UINT64_MAX if the place is not free.
+// O(blocks of the script).
 uint64_t PageManager::MissingChunksAtOwnPlace(const EngineRequest& request) const {
   if (!request.displaced || request.entry == kNone || !follower_->active() || mapping_entries_ != 0) return UINT64_MAX;
   const uint32_t begin = follower_->Offset(request.entry);
@@ -168,7 +168,7 @@ bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, ui
                               DeviceAddress* address) {
   const uint32_t begin = follower_->Offset(request.entry);
   *address = AddressOf(begin);
-  follower_->AddForeign(begin, begin + request.units);  // at once: others may come in while pages are made
+  follower_->AddForeign(begin, begin + request.units);  // at once: other threads may run while pages are made
   PageWork work;
   bool ok = !arena_.BeginMap(*address, request.units * kBlockUnit, create_up_to, &work);
   if (!ok) {
@@ -179,13 +179,13 @@ bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, ui
   return ok;
 }
 
-// A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon, or else
-// `anywhere`. What the script serves there later is displaced if the block still lives.
+// If memory is short elsewhere, a block may lie in the planned zone: preferably where the script serves no request
+// soon, or else `anywhere`. Requests that the script serves there later are displaced if the block still lives.
 bool PageManager::PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere,
                               DeviceAddress* address) {
   if (!follower_->active() || mapping_entries_ != 0 || request.ordinal == kUnmonitored) return false;
-  if (request.entry == kNone && policy.first_iteration) return false;  // it may be there to stay
-  // The search is linear in the script: no more than a bounded part of it for each request there was.
+  if (request.entry == kNone && policy.first_iteration) return false;  // it may be permanent
+  // The search is linear in the script: only a bounded number of entries for each request so far.
   constexpr uint64_t kEntriesPerRequest = 512, kSearches = 16;
   const uint32_t size = follower_->script().size();
   if (zone_searches_ * size > policy.requests_followed * kEntriesPerRequest / 4 + kSearches * size) return false;
@@ -198,11 +198,11 @@ bool PageManager::PlaceInZone(const EngineRequest& request, const GrowthPolicy& 
 bool PageManager::PlaceInIdleRange(const EngineRequest& request, DeviceAddress* address) {
   if (!request.displaced || request.entry == kNone || !follower_->active()) return false;
   if (follower_->ExpectedAge(request.entry) == 0) return false;
-  if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
+  if (page_work_) return false;  // pages of the zone may be in transit to another place
   return ClaimIdleRange(request.units, follower_->ExpectedAge(request.entry), address);
 }
 
-// A place in the zone, with pages, where nothing lives and no entry comes for the next `age` requests.
+// Finds a place in the zone, with pages, where no block lives and no entry comes during the next `age` requests.
 bool PageManager::ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address) {
   uint32_t begin = follower_->FindIdleRange(units, age, static_cast<uint32_t>(zone_used_ / kBlockUnit), WithoutPages());
   if (begin == kNone) return false;
@@ -211,7 +211,7 @@ bool PageManager::ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* ad
   return true;
 }
 
-// Runs of chunks of the zone without pages, in units.
+// Returns runs of chunks of the zone without pages, in units.
 std::vector<Follower::Range> PageManager::WithoutPages() const {
   std::vector<Follower::Range> runs;
   const uint64_t chunk = arena_.chunk();
@@ -252,10 +252,10 @@ bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy&
   return ok;
 }
 
-// --- the followed script's zone and holes ----------------------------------------------------------------------------
+// --- the followed script's zone and fragments -----------------------------------------------------------------------
 
-// Half as many addresses again as the script needs, so that a plan that grows can stay where it is; where addresses are
-// few, just what it needs.
+// Takes half as many addresses again as the script needs, so that a growing plan can stay in place. If addresses are
+// scarce, takes only what the script needs.
 bool PageManager::TakeZone(const Script& script) {
   const bool wide = !memory_->Fixed() && arena_.TakeZone(script.height_bytes + script.height_bytes / 2, &zone_);
   if (!wide && !arena_.TakeZone(script.height_bytes, &zone_)) return false;
@@ -263,11 +263,12 @@ bool PageManager::TakeZone(const Script& script) {
   return true;
 }
 
-// (Its holes may lie next to blocks that stay in that zone.)
+// Fragments of the script may lie next to blocks that stay in that zone.
 bool PageManager::FitsZone(const Script& script) const {
   return script.height_bytes <= zone_.bytes &&
-         std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
-           return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kBlockUnit;
+         std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
+           return fragment.address < zone_.begin + zone_.bytes &&
+                  zone_.begin < fragment.address + fragment.units * kBlockUnit;
          });
 }
 
@@ -277,26 +278,28 @@ void PageManager::BeginScript() {
   MarkMappedEntries();
   map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
   zone_searches_ = 0;
-  arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
+  arena_.NewEpoch();  // free chunks that the next iteration does not use are given back at its end
 }
 
 bool PageManager::FragmentsHavePages(const Script& script) const {
-  return std::all_of(script.fragments.begin(), script.fragments.end(),
-                     [&](const Fragment& hole) { return arena_.Mapped(hole.address, hole.units * kBlockUnit); });
+  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
+    return arena_.Mapped(fragment.address, fragment.units * kBlockUnit);
+  });
 }
 
-// (Scripts that are followed by turns use the same fragments, but not each all of them.)
+// Scripts that take turns use the same fragments, but not each uses all of them.
 bool PageManager::HaveFragments(const Script& script) const {
-  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
+  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
     return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& held) {
-      return held.begin <= hole.address && hole.address + hole.units * kBlockUnit <= held.begin + held.bytes;
+      return held.begin <= fragment.address &&
+             fragment.address + fragment.units * kBlockUnit <= held.begin + held.bytes;
     });
   });
 }
 
 void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
-  for (const AddressRange& hole : fragments_) {
-    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
+  for (const AddressRange& fragment : fragments_) {
+    DeviceAddress from = fragment.begin, end = fragment.begin + fragment.bytes;
     for (const AddressRange& block : live) {
       if (block.begin + block.bytes <= from || block.begin >= end) continue;
       if (block.begin > from) arena_.Free(from, block.begin - from);
@@ -307,10 +310,10 @@ void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
   fragments_.clear();
 }
 
-// The script's holes are its own from now on. Blocks that still lie there are waited for.
+// Reserves the script's fragments. Blocks that still lie there are waited for.
 void PageManager::TakeFragments() {
-  for (const Fragment& hole : follower_->script().fragments) {
-    AddressRange range{hole.address, hole.units * kBlockUnit};
+  for (const Fragment& fragment : follower_->script().fragments) {
+    AddressRange range{fragment.address, fragment.units * kBlockUnit};
     if (!arena_.TakeRange(range)) continue;  // FragmentsHavePages was true: all have their pages
     fragments_.push_back(range);
     blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
@@ -329,15 +332,15 @@ void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std
   map_state_ = MapState::kPartial;
 }
 
-// Frees what of `range` lies neither in the zone nor in a hole of the script.
+// Frees the parts of `range` that lie neither in the zone nor in a fragment of the script.
 void PageManager::FreeOutside(const AddressRange& range) {
-  if (InZone(range)) return;  // blocks never lie across the zone's ends
+  if (InZone(range)) return;  // blocks never cross the zone's ends
   DeviceAddress from = range.begin, end = range.begin + range.bytes;
-  for (const AddressRange& hole : fragments_) {
-    if (hole.begin + hole.bytes <= from) continue;
-    if (hole.begin >= end) break;
-    if (hole.begin > from) arena_.Free(from, hole.begin - from);
-    from = hole.begin + hole.bytes;
+  for (const AddressRange& fragment : fragments_) {
+    if (fragment.begin + fragment.bytes <= from) continue;
+    if (fragment.begin >= end) break;
+    if (fragment.begin > from) arena_.Free(from, fragment.begin - from);
+    from = fragment.begin + fragment.bytes;
   }
   if (from < end) arena_.Free(from, end - from);
 }
@@ -346,12 +349,12 @@ AddressRange PageManager::EntryRange(uint32_t entry) const {
   return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kBlockUnit};
 }
 
-// Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it is
-// held at all.
+// Returns whether a place of the script may be handed out. Its zone is mapped chunk by chunk. A fragment has all its
+// pages if it is held at all.
 bool PageManager::HasPages(const AddressRange& range) const {
   if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
   auto it = std::upper_bound(fragments_.begin(), fragments_.end(), range.begin,
-                             [](DeviceAddress begin, const AddressRange& hole) { return begin < hole.begin; });
+                             [](DeviceAddress begin, const AddressRange& fragment) { return begin < fragment.begin; });
   return it != fragments_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
 }
 
@@ -362,7 +365,7 @@ void PageManager::MarkMappedEntries() {
   }
 }
 
-// The zone gets the pages that are available without asking for more than is live.
+// Maps the zone with the pages that are available without holding more than is live.
 void PageManager::MapFromFreePages(PageScope& scope, const GrowthPolicy& policy) {
   if (map_state_ == MapState::kFresh) map_state_ = MapState::kPartial;
   PageWork work;
@@ -384,12 +387,12 @@ uint64_t PageManager::Chunks(const std::vector<AddressRange>& ranges) const {
   return bytes / arena_.chunk();
 }
 
-// Chunks of the planned zone that have pages and in which nothing lives now, up to so many, from the top down; those
-// side by side as one. O(chunks of the zone + blocks of the script).
+// Returns chunks of the planned zone that have pages and no live block: at most `chunks`, from the top down; adjacent
+// ones are joined. O(chunks of the zone + blocks of the script).
 std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
   std::vector<AddressRange> empty;
   if (chunks == 0 || !follower_->active()) return empty;
-  const std::vector<Follower::Range> live = follower_->LiveRanges();  // ascending, apart from each other
+  const std::vector<Follower::Range> live = follower_->LiveRanges();  // ascending, disjoint
   auto below = live.rbegin();
   const uint64_t chunk = arena_.chunk();
   for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
@@ -404,8 +407,8 @@ std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
   return empty;
 }
 
-// A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
-// elsewhere. Entries that need them back will ask. O(blocks of the script) for each of `empty`.
+// Avoids a second pool in a diverging iteration: pages of the planned zone without live blocks serve elsewhere. Entries
+// that need them again map them on request. O(blocks of the script) for each of `empty`.
 void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work) {
   for (const AddressRange& range : empty) {
     follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
@@ -414,7 +417,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
   }
 }
 
-// --- giving back -----------------------------------------------------------------------------------------------------
+// --- giving back ----------------------------------------------------------------------------------------------------
 
 bool PageManager::NeedsHousekeeping() const { return !fully_mapped() || growth_ == Growth::kEarlier; }
 
@@ -426,7 +429,7 @@ void PageManager::Housekeep(EngineLock& lock, const GrowthPolicy& policy) {
   if (follower_->UnmappedEntries() > 0) MapFromFreePages(scope, policy);
   PageWork trim;
   if (arena_.BeginTrim(&trim)) scope.Run(&trim);
-  // From here on a block released outside the script must not cost a heap allocation.
+  // From now on releasing a block outside the script must not allocate from the heap.
   arena_.ReserveRanges(blocks_->size() + kSpareNodes);
   blocks_->Reserve(kSpareNodes);
   if (follower_->UnmappedEntries() == 0) {
@@ -442,8 +445,8 @@ void PageManager::EndIteration() {
   arena_.NewEpoch();
 }
 
-// Two steps, so that what a failing call leaves over is always in the pool or where it was: free chunks' pages go to
-// the pool (the device is waited for first), then the pool to the device.
+// Two steps, so that after a failing call every page is in the pool or at its old place. First the pages of free chunks
+// go to the pool (after waiting for the device), then the pool goes to the device.
 uint64_t PageManager::GiveBack(EngineLock& lock, uint64_t wanted) {
   PageScope scope(this, lock);
   const uint64_t before = arena_.held();
@@ -459,7 +462,7 @@ uint64_t PageManager::GiveBack(EngineLock& lock, uint64_t wanted) {
   return before - std::min(before, arena_.held());
 }
 
-// One trim in as many requests, so it is never more than a small part of what these requests cost anyway.
+// At most one trim in this many requests, so its cost is a small part of theirs.
 void PageManager::TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size) {
   constexpr uint64_t kLong = 1 << 14;  // requests
   if (!waiting) {

@@ -1,4 +1,4 @@
-// The pages of an engine's arena: opening it, growth, the pages of the followed script's zone, giving back.
+// The pages of an engine's arena: opens it, grows it, maps the followed script's zone, gives pages back.
 #pragma once
 
 #include <atomic>
@@ -17,29 +17,30 @@
 
 namespace hotpack {
 
-// What the run is like, as far as that decides how many pages are made. The engine fills it in for each call.
+// The state of the run that determines how many pages are created. The engine fills it in for each call.
 struct GrowthPolicy {
   bool takes_turns = false;        // several scripts have been followed
   bool steady = false;             // the steady state has begun
-  bool diverged = false;           // in the iteration under way
-  bool first_iteration = false;    // of a run that began with a saved plan
-  bool may_wait = false;           // places of the script without pages can wait for an iteration
+  bool diverged = false;           // in the current iteration
+  bool first_iteration = false;    // ... of a run that began with a saved plan
+  bool may_wait = false;           // places of the script without pages may wait for an iteration
   uint64_t expected_peak = 0;      // bytes that the run is expected to hold; 0: unknown
-  uint64_t requests_followed = 0;  // since the script was taken up
+  uint64_t requests_followed = 0;  // since the script was started
 };
 
-// Needs the engine's lock. A function that takes one drops it around driver calls. Changes of pages are serialised by a
-// mutex of their own, which is taken before the engine's lock.
+// Needs the engine's lock. A function that takes an EngineLock releases it around driver calls. A separate mutex, taken
+// before the engine's lock, serialises changes of pages.
 class PageManager {
  public:
   enum class GrowStatus : uint8_t {
     kOk,
     kOutOfMemory,
-    kNeedsZone,  // only the followed script's zone has pages left: retire the script, and ask again
-    kGone,       // the driver is going down
+    kNeedsZone,  // only the followed script's zone has pages left: retire the script, then call again
+    kGone,       // the driver is shutting down
   };
 
-  // `abandoned`: once it is set no call reaches the device. `follower` and `blocks` are the engine's. All outlive this.
+  // `abandoned`: once it is set, no call reaches the device. `follower` and `blocks` are the engine's. All arguments
+  // must outlive this object.
   PageManager(DeviceMemory* memory, const std::atomic<bool>* abandoned, Follower* follower, DynamicBlocks* blocks)
       : memory_(memory), abandoned_(abandoned), follower_(follower), blocks_(blocks), arena_(memory) {}
 
@@ -55,45 +56,47 @@ class PageManager {
   // --- memory for blocks --------------------------------------------------------------------------------------------
   MemoryStatus Open(EngineLock& lock);
   bool TryAllocate(uint64_t bytes, DeviceAddress* address) { return arena_.TryAllocate(bytes, address); }
-  // A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.
+  // Places a displaced block in the planned zone, where no entry comes during the block's expected life. Returns false
+  // if there is no such place.
   bool PlaceInIdleRange(const EngineRequest& request, DeviceAddress* address);
-  // A place for the request, with new pages or moved ones. `zone_given`: kNeedsZone was returned, and no script is
-  // followed now. *foreign: the place lies in the planned zone.
+  // Finds a place for the request, with new or moved pages. `zone_given`: an earlier call returned kNeedsZone, and no
+  // script is followed now. *foreign: the place lies in the planned zone.
   GrowStatus Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, bool zone_given,
                   bool* foreign, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes, bool foreign);  // a block in the reservation
-  // Pages for an entry that the follower has claimed. On failure the claim is given up.
+  // Maps pages for an entry that the follower has claimed. Returns false and gives up the claim on failure.
   bool MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy& policy);
 
-  // --- the followed script's zone and holes -------------------------------------------------------------------------
-  // Pages are being changed: the script and its zone must stay.
+  // --- the followed script's zone and fragments ----------------------------------------------------------------------
+  // Returns whether pages are being changed: then the script and its zone must stay.
   bool zone_pinned() const { return page_work_ || mapping_entries_ != 0; }
   bool TakeZone(const Script& script);             // fresh addresses. Returns false if there are none
-  bool FitsZone(const Script& script) const;       // whether it can be followed in the zone there is
+  bool FitsZone(const Script& script) const;       // whether the script can be followed in the current zone
   void BeginScript();                              // the follower has started a script in the zone
-  bool HaveFragments(const Script& script) const;  // whether the held holes have all holes of the script
+  bool HaveFragments(const Script& script) const;  // whether the held fragments include all fragments of the script
   bool FragmentsHavePages(const Script& script) const;
   void FreeFragments(const std::vector<AddressRange>& live);  // `live`: the parts in use, ascending
-  // No script is followed: the zone and the holes are ordinary memory. `in_zone`, `in_fragments`: the parts in use,
+  // Ends the script: its zone and fragments become ordinary memory. `in_zone`, `in_fragments`: the parts in use,
   // ascending.
   void RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments);
   std::vector<AddressRange> fragments() const { return fragments_; }
-  uint64_t zone_used() const { return zone_used_; }  // bytes of the zone that scripts have used: the highest of them
-  // Addresses of free memory become blank, and its pages go to the pool: a script found no addresses for its zone.
+  uint64_t zone_used() const { return zone_used_; }  // bytes of the zone used so far, by the highest script
+  // Unmaps free memory to get free addresses, because a script found none for its zone. The pages go to the pool.
   void ReclaimAddresses(EngineLock& lock);
 
   // --- giving back --------------------------------------------------------------------------------------------------
   bool NeedsHousekeeping() const;
-  void Housekeep(EngineLock& lock,
-                 const GrowthPolicy& policy);  // maps what is missing of the zone, gives back what is idle
+  // Maps missing pages of the zone and gives back idle memory.
+  void Housekeep(EngineLock& lock, const GrowthPolicy& policy);
   void EndIteration();
   bool fully_mapped() const { return map_state_ == MapState::kFull; }  // the script's zone
-  uint64_t GiveBack(EngineLock& lock, uint64_t wanted);                // Engine::Trim
-  // A request came. `waiting`: the script is parked or the monitoring interrupted, `script_size` being its requests.
-  // After many such requests the memory that none of them touched is given back.
+  uint64_t GiveBack(EngineLock& lock, uint64_t wanted);                // implements Engine::Trim
+  // Counts a request. After many requests it gives back the memory that none of them used. `waiting`: the script is
+  // parked, or monitoring is interrupted. `script_size`: requests of that script.
   void TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size);
 
-  // Waits until no thread changes pages; none begins to while the result lives. Without the engine's lock.
+  // Waits until no thread changes pages. No change begins while the result lives. Requires that the engine's lock is
+  // not held.
   std::unique_lock<std::mutex> WaitForChanges() { return std::unique_lock(changes_); }
 
   // --- figures ------------------------------------------------------------------------------------------------------
@@ -105,7 +108,7 @@ class PageManager {
 
  private:
   class PageScope;
-  // How much of the zone has pages: none but by chance, since the script has just been taken up; some; all.
+  // How much of the zone has pages. kFresh: none except by chance, since the script has just been started.
   enum class MapState : uint8_t { kFresh, kPartial, kFull };
   // When pages last changed: before the last trim, in an earlier iteration, in this one.
   enum class Growth : uint8_t { kUnchanged, kEarlier, kNow };
@@ -137,15 +140,15 @@ class PageManager {
   Arena arena_;
   DeviceAddress base_ = 0;
   AddressRange zone_;
-  std::vector<AddressRange> fragments_;  // that the followed script uses, ascending
+  std::vector<AddressRange> fragments_;  // those that the followed script uses, ascending
   bool page_work_ = false;               // pages are being changed without the engine's lock: the zone must stay
-  int mapping_entries_ = 0;              // claimed entries whose pages are still to be mapped: the script must stay
+  int mapping_entries_ = 0;              // claimed entries whose pages are not mapped yet: the script must stay
   MapState map_state_ = MapState::kPartial;
   Growth growth_ = Growth::kUnchanged;
   uint64_t zone_used_ = 0;
-  uint64_t zone_searches_ = 0;  // of PlaceInZone since the script was taken up
+  uint64_t zone_searches_ = 0;  // of PlaceInZone since the script was started
   uint64_t capacity_seen_ = 0;
-  uint64_t idle_requests_ = 0;  // TrimIdle
+  uint64_t idle_requests_ = 0;  // of TrimIdle
   uint64_t reserved_peak_ = 0, reserved_steady_ = 0, held_peak_ = 0;
 };
 

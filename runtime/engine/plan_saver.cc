@@ -11,8 +11,8 @@ namespace {
 
 using Scripts = std::vector<std::shared_ptr<const Script>>;
 
-// Whether a run that begins with `outer` has the beginning of `inner` in its first cycle. The time steps of a recurrent
-// network are used more often than its iteration, and are not what the run begins with.
+// Returns whether a run that begins with `outer` has the beginning of `inner` in its first cycle. The time steps of a
+// recurrent network are used more often than its iteration, but a run does not begin with them.
 bool BeginsInside(const Script& inner, const Opening& inner_opening, const Script& outer,
                   const Opening& outer_opening) {
   return outer.size() > inner.size() && outer_opening.before <= inner_opening.before &&
@@ -23,13 +23,13 @@ void MoveToFront(Scripts* scripts, Scripts::iterator it) { std::rotate(scripts->
 
 }  // namespace
 
-// The opening as the first of the scripts has it that has one and begins in no other's cycle. That script becomes the
-// first of all.
+// Chooses the first of the scripts that has an opening and begins in no other's cycle. That script becomes the first of
+// all.
 Opening PlanSaver::ChooseOpening(RunToSave* run, const History& history) {
   constexpr size_t kTries = 8;
   Scripts& scripts = run->scripts;
   const HistoryTail tail = CopyTail(history, history.Count(), history.Window());
-  if (tail.first != 0) {  // the history has forgotten the beginning
+  if (tail.first != 0) {  // the history no longer contains the beginning
     std::lock_guard lock(mutex_);
     const auto it = std::find_if(scripts.begin(), scripts.end(), [this](const auto& script) {
       return opening_known_ && script->profile.first_ordinal == opening_root_;
@@ -66,12 +66,12 @@ std::shared_ptr<const SavedPlan> PlanSaver::Make(RunToSave run, const History& h
   plan->chunk_bytes = run.chunk_bytes;
   plan->device_bytes = run.device_bytes;
   plan->opening = ChooseOpening(&run, history);
-  const int64_t until =
-      RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
+  // Of many scripts, only those are saved that can be packed again by then.
+  const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;
   for (const auto& script : run.scripts) {
     if (!plan->scripts.empty() && !script->fragments.empty() && RequestTimer::Now() > until) continue;
-    auto whole = WithoutHoles(script, pack_limit_ns);
-    if (!whole && plan->scripts.empty()) return nullptr;  // the opening is this one's
+    auto whole = WithoutFragments(script, pack_limit_ns);
+    if (!whole && plan->scripts.empty()) return nullptr;  // the opening belongs to this script
     if (whole) plan->scripts.push_back(std::move(whole));
   }
   plan->tool_version = HOTPACK_VERSION;

@@ -8,14 +8,14 @@
 namespace hotpack {
 namespace {
 
-// Processor time of the calling thread: nanoseconds.
+// Returns the processor time of the calling thread: nanoseconds.
 uint64_t ThreadTime() {
   timespec time = {};
   if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// Requests of pieces that came `times` times or more.
+// Returns the number of requests in pieces that occurred at least `times` times.
 uint64_t Explained(const std::vector<Shape>& shapes, size_t times) {
   uint64_t explained = 0;
   for (const Shape& shape : shapes) {
@@ -64,7 +64,7 @@ void PlanScheduler::MaybeDetect() {
   const size_t known = scripts.variants().size();
   if (Marked(count) || (count < next_detection_ && (known == 0 || count < next_shape_scan_))) return;
   if (worker_.Busy()) {
-    // A script is being improved that the job leaves meanwhile: what it repeats instead is worth more.
+    // The job is leaving the script that is being improved: a plan of what repeats now is worth more.
     if (job_replans_ != 0 && !finish_requested_ &&
         (scripts.Divergences() != divergences_at_post_ || LivesExceedCycle())) {
       finish_requested_ = true;
@@ -72,7 +72,8 @@ void PlanScheduler::MaybeDetect() {
     }
     return;
   }
-  // A plan that waits may still get its turn; an iteration of several others only once they are known.
+  // A pending plan may still start. It gets the time of two of its iterations or, if several scripts are known, of two
+  // periods of the current one.
   if (scripts.pending()) {
     const uint64_t turn =
         known > 1 ? scripts.current() ? scripts.current()->profile.period : 0 : scripts.pending()->size();
@@ -96,9 +97,9 @@ void PlanScheduler::MaybeDetect() {
   if (known > 0 && count >= next_shape_scan_) ScanForShapes();
 }
 
-// Requests until the history is searched again. A search costs as much as the history is long, so once that is full the
-// interval has to grow with the run: then all searches together cost the window's length times the logarithm of the
-// run's.
+// Returns the number of requests until the next search of the history. A search costs as much as the history is long.
+// So once the history is full, the interval must grow with the run. All searches together then cost the window's length
+// times the logarithm of the run's.
 uint64_t PlanScheduler::DetectionInterval(uint64_t count) const {
   const uint64_t usual = std::max(kMinNewRequests, std::min(count, parts_.history->Window()) / 16);
   return failed_searches_ < 2 ? usual : std::max(usual, count / 16);
@@ -114,8 +115,8 @@ uint64_t PlanScheduler::PartOfHistory() const {
   return std::max(kMinNewRequests, std::min(parts_.history->Count(), parts_.history->Window()) / 16);
 }
 
-// With a known script and requests that it does not explain, the history is searched sooner. The interval doubles while
-// no other shape is found. The requests since the script was left are searched by themselves as well.
+// If a known script does not explain the requests, searches the history sooner. The interval doubles while no other
+// shape is found. Searches the requests since the script was left separately, too.
 void PlanScheduler::ScanForShapes() {
   const ScriptSwitcher& scripts = *parts_.scripts;
   if (scripts.Follows() && scripts.Divergences() == divergences_at_scan_) return;
@@ -133,8 +134,8 @@ void PlanScheduler::ScanForShapes() {
   Post(std::move(job));
 }
 
-// Plans again when the last iteration left the script, and, ever more seldom, when blocks outlive the cycle, which one
-// iteration does not show.
+// Plans again when the last iteration left the script. Plans again, at growing intervals, when blocks outlive the
+// cycle, which one iteration does not show.
 void PlanScheduler::Mark() {
   ScriptSwitcher& scripts = *parts_.scripts;
   EngineStats& stats = *parts_.stats;
@@ -159,7 +160,7 @@ void PlanScheduler::Mark() {
   if (!scripts.follower().active()) stats.SetIterations(marks - 1, count);
 }
 
-// Blocks outlive the cycle again and again: their lives repeat only after several periods.
+// Returns whether blocks repeatedly outlive the cycle: their lives repeat only after several periods.
 bool PlanScheduler::LivesExceedCycle() const {
   const uint64_t before = std::max(overlong_at_detection_, parts_.scripts->overlong_at_start());
   return parts_.scripts->overlong_lives() >= 2 + before;
@@ -180,8 +181,8 @@ bool PlanScheduler::Improve(bool displaced) {
   Variant* variant = scripts.variants().Find(number);
   const bool may_replan = !scripts.pending() && !worker_.Busy() && (variant == nullptr || variant->MayReplan());
   bool posted = false;
-  // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one
-  // more is dearer than that.)
+  // A permanent block lies where the script wants to serve: use the same plan at other addresses. (If there are few
+  // chunks, one more costs more than that.)
   if (displaced && may_replan && arena.reserved() >= 16 * arena.chunk() && !scripts.leaves_zone() &&
       scripts.SomethingOverstays()) {
     PlanJob job;
@@ -191,17 +192,17 @@ bool PlanScheduler::Improve(bool displaced) {
     if (posted) scripts.LeaveZone();
   }
   if (displaced) scripts.Realign();
-  // The next iteration has another plan: a better one, or what a marked iteration came to.
+  // The next iteration has another plan: a better one, or one made from a marked iteration.
   bool improving = (scripts.pending() && scripts.pending_replans() == number) ||
                    (parts_.stats->marks() > 0 && (scripts.pending() || worker_.Busy()));
-  // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
+  // Replan in the background (Sekiyama 2018, §4.3): larger sizes, longer lives.
   if (scripts.follower().learned() && may_replan && !posted && !LivesExceedCycle()) {
     PlanJob job;
     job.profile = scripts.follower().LearnedProfile();
     job.reserved_ranges = scripts.current()->reserved_ranges;
     posted = improving = Post(std::move(job), number);
   }
-  // Displaced by what other scripts have left in the zone: planned around that.
+  // Displaced by blocks that other scripts left in the zone: plan around these.
   if (displaced && may_replan && !posted && scripts.variants().size() > 1) {
     PlanJob job;
     job.reserved_ranges = scripts.FindReservedRanges();
@@ -246,7 +247,7 @@ void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
 
 PlanSettings PlanScheduler::Settings() const { return {parts_.pages->arena().chunk(), time_limit_ns_, on_demand_}; }
 
-// The hot iteration, or what was learned about it.
+// Plans the hot iteration, or an improved profile of it.
 void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel) {
   PlanSnapshot snapshot;
   {
@@ -258,7 +259,7 @@ void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std
   if (!script || !FitsDevice(*script)) return;
   EngineLock lock(*parts_.mutex);
   if (!job.reserved_ranges.empty() && script->height_bytes > parts_.pages->zone_used())
-    return;  // dearer than what is displaced
+    return;  // costs more than the displaced requests
   parts_.stats->NotePlan();
   if (parts_.stats->plans() > 1) parts_.stats->NoteReoptimization();
   if (job_replans_ != 0 && job_replans_ != parts_.scripts->number()) {  // the job follows another script now
@@ -267,19 +268,19 @@ void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std
   parts_.scripts->SetPending(std::move(script), job_replans_);
 }
 
-// Iterations of other shapes than the scripts known have: a script for each.
+// Plans iterations whose shapes the known scripts do not have: one script each.
 void PlanScheduler::PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel) {
   constexpr uint64_t kTail = 1 << 18;  // requests searched
   HistoryTail tail = CopyTail(*parts_.history, job.end, kTail);
   std::vector<Shape> shapes = FindShapes(tail);
   {
     EngineLock lock(*parts_.mutex);
-    // Of a job that has a period, pieces of the first iteration may look alike.
+    // If the job has a period, pieces of the first iteration may look alike.
     const bool explains = !periodic && 3 * Explained(shapes, 3) >= 2 * tail.units.size();
     if (parts_.scripts->variants().size() == 0 && !explains) return;
   }
   size_t made = PlanEach(tail, shapes, cancel);
-  // What is small next to an iteration of training is seen only by itself.
+  // Pieces that are small next to a training iteration are found only separately.
   if (job.stretch >= kMinNewRequests && job.stretch < tail.units.size() && made == 0) {
     tail = CopyTail(*parts_.history, job.end, job.stretch);
     shapes = FindShapes(tail);
@@ -289,10 +290,10 @@ void PlanScheduler::PlanShapes(const PlanJob& job, bool periodic, const std::ato
   shapes_found_ = made > 0;
 }
 
-// A script for each of the shapes that is not known. Returns how many.
+// Makes a script for each unknown shape. Returns how many.
 size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes,
                                const std::atomic<bool>* cancel) {
-  constexpr size_t kScripts = 16;  // in one go
+  constexpr size_t kScripts = 16;  // at a time
   size_t made = 0;
   for (const Shape& shape : shapes) {
     if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
@@ -313,7 +314,7 @@ size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>
       }
       if (is_known) continue;
       snapshot = Snapshot(longest);
-      snapshot.fragments = parts_.pages->fragments();  // the followed script's: others may have them by turns with it
+      snapshot.fragments = parts_.pages->fragments();  // the followed script's: scripts that take turns may share them
       snapshot.scripts = std::move(known);
     }
     std::shared_ptr<const Script> script = BuildShapeScript(std::move(profile), snapshot, Settings(), cancel);
@@ -326,8 +327,8 @@ size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>
   return made;
 }
 
-// Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
-// is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
+// Weights and optimizer state were allocated between other blocks. Their chunks are held as long as they live. The rest
+// of these chunks is offered to the plan, if it exceeds a two-hundredth of all.
 PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
   const Arena& arena = parts_.pages->arena();
   std::vector<AddressRange> kept;
@@ -347,8 +348,8 @@ PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
   return snapshot;
 }
 
-// Whether the device has room for the plan and for the blocks that stay outside it, as far as is known: a device that
-// has refused memory has no more than it gave.
+// Returns whether the device can hold the plan and the blocks that stay outside it, as far as known. A device that
+// refused memory has no more than it provided.
 bool PlanScheduler::FitsDevice(const Script& script) {
   EngineLock lock(*parts_.mutex);
   const PageManager& pages = *parts_.pages;

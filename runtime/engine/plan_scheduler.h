@@ -1,4 +1,4 @@
-// When the history is searched, when a script is planned again, and what becomes of a plan.
+// Decides when the history is searched and when a script is planned again, and hands finished plans over.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@
 
 namespace hotpack {
 
-// Needs the engine's lock unless noted. Jobs run on the worker's thread, which takes the lock for a copy of what a plan
-// needs, builds without it, and takes it again to hand the script over.
+// Needs the engine's lock unless noted. Jobs run on the worker's thread in three steps: it copies, with the lock, what
+// a plan depends on; it builds without the lock; it hands the script over with the lock.
 class PlanScheduler {
  public:
-  // The engine's parts. All outlive this.
+  // The engine's parts. All must outlive this object.
   struct Parts {
     AdaptiveMutex* mutex;  // the engine's lock
     const History* history;
@@ -33,33 +33,34 @@ class PlanScheduler {
     EngineStats* stats;
     SpillPolicy* spill;
   };
-  // `save` does a job of the kind kSave. `on_demand`: PlanWorker's; plans then come in logical time.
+  // `save` does a job of kind kSave. `on_demand`: as PlanWorker's; plans then come in logical time.
   PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, std::function<void()> save);
 
   // --- without the lock ---------------------------------------------------------------------------------------------
   bool Busy() const { return worker_.Busy(); }
   bool WaitIdle(int timeout_ms) { return worker_.WaitIdle(timeout_ms); }  // negative: no limit
   void Abandon() { worker_.Abandon(); }                                   // in a forked child
-  void Detach() { worker_.Detach(); }                                     // no more jobs. This must live for ever then
+  // Accepts no more jobs. This object must never be destroyed after that.
+  void Detach() { worker_.Detach(); }
 
-  // --- with it ------------------------------------------------------------------------------------------------------
-  // After each monitored request that was not simply served. Searches the history each time it has grown by a
-  // sixteenth; while a script is followed, only after the job has left it. O(1).
+  // --- with the lock -------------------------------------------------------------------------------------------------
+  // Call after each monitored request that did not take the short path. Searches the history each time it has grown by
+  // a sixteenth. While a script is followed, searches only after the job has left it. O(1).
   void MaybeDetect();
-  void DetectSoon();  // the job has left what was planned: something else may repeat from now on
-  // An iteration begins here. One marked iteration is enough to plan (Sekiyama 2018, §4.1).
+  void DetectSoon();  // the job has left its plan: something else may repeat from now on
+  // An iteration begins here. One marked iteration suffices for a plan (Sekiyama 2018, §4.1).
   void Mark();
-  // ScriptSwitcher::TryActivate; plans the pending script again if its memory is gone.
+  // Calls ScriptSwitcher::TryActivate. Plans the pending script again if its memory is gone.
   void TryActivate(uint32_t units);
-  // An iteration has ended, `displaced` telling whether a request was displaced in it: plans the script again if that
-  // may help. Returns whether the next iteration may have another plan.
+  // An iteration has ended. `displaced`: a request was displaced in it. Plans the script again if that may help.
+  // Returns whether the next iteration may have another plan.
   bool Improve(bool displaced);
-  bool PostSave();  // false: the worker is busy
+  bool PostSave();  // returns false if the worker is busy
 
   void AddTo(hotpack_stats* stats) const;
 
  private:
-  static constexpr uint64_t kMinNewRequests = 64;  // that are worth a search
+  static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
 
   bool Post(PlanJob job, uint64_t replans = 0);
   bool Marked(uint64_t count) const;
@@ -91,17 +92,17 @@ class PlanScheduler {
   uint64_t next_shape_scan_ = 0;  // requests
   uint64_t last_shape_scan_ = 0;
   uint64_t shape_scan_interval_ = kMinNewRequests;
-  bool shapes_found_ = false;  // by the last scan
+  bool shapes_found_ = false;  // the last scan found some
   uint64_t divergences_at_scan_ = 0;
   uint64_t last_mark_ = 0;      // requests before it
   uint64_t marked_length_ = 0;  // requests between the last two
   uint64_t divergences_at_mark_ = 0;
   uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again
-  uint64_t job_replans_ = 0;    // number of the script whose requests the job under way has; 0: none
+  uint64_t job_replans_ = 0;    // number of the script whose requests the current job has; 0: none
   uint64_t divergences_at_post_ = 0;
-  bool finish_requested_ = false;  // of the job under way
+  bool finish_requested_ = false;  // of the current job
 
-  // Last, so that its thread ends before what it reads is gone.
+  // Last, so that its thread ends before anything it reads is destroyed.
   PlanWorker worker_;
 };
 

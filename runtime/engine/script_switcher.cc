@@ -5,15 +5,15 @@
 
 namespace hotpack {
 
-// --- a script that waits for its iteration ---------------------------------------------------------------------------
+// --- a pending script -----------------------------------------------------------------------------------------------
 
 void ScriptSwitcher::SetPending(std::shared_ptr<const Script> script, uint64_t replans) {
   pending_ = {std::move(script), replans, history_->Count()};
   fast_->CloseRequests();  // the next one may begin the iteration
 }
 
-// Whether the next request, of `units`, begins an iteration of `script`: the requests before are the script's last. All
-// of them at first; after waiting for long, fewer are enough.
+// Returns whether the next request, for `units`, begins an iteration of `script`: then the requests before it are the
+// script's last. At first all of them must match; after a long wait, fewer suffice.
 bool ScriptSwitcher::TailMatches(const Script& script, uint32_t units) const {
   if (script.entries[0].units != units) return false;
   uint64_t n = script.size(), count = history_->Count(), waited = count - pending_.since;
@@ -25,11 +25,11 @@ bool ScriptSwitcher::TailMatches(const Script& script, uint32_t units) const {
   return BestPhase(script) == 0;
 }
 
-// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the
-// next request is, to judge by the lives of the last ones: the first entry of a period.
+// Several periods in one cycle have the same requests but different lives. Judging by the lives of the last requests,
+// returns the entry of the next one: the first entry of a period.
 uint32_t ScriptSwitcher::BestPhase(const Script& script) const {
   uint64_t n = script.size(), period = script.profile.period, count = history_->Count();
-  if (period == n || script.profile.unroll > kMaxUnroll) return 0;  // of a loop so short, whichever
+  if (period == n || script.profile.unroll > kMaxUnroll) return 0;  // in so short a loop, any phase will do
   uint64_t length = std::min({n, count, history_->Window() - 1});
   uint64_t least = UINT64_MAX, best = 0;
   for (uint64_t phase = 0; phase < n; phase += period) {
@@ -50,10 +50,10 @@ uint32_t ScriptSwitcher::BestPhase(const Script& script) const {
 }
 
 ScriptSwitcher::Activation ScriptSwitcher::TryActivate(uint32_t units) {
-  if (!pending_.script || pages_->zone_pinned()) return Activation::kWaits;  // at the next iteration, then
+  if (!pending_.script || pages_->zone_pinned()) return Activation::kWaits;  // try again at the next iteration
   const bool replans = pending_.replans != 0 && pending_.replans == number_ && Follows();
   if (replans ? follower_.cursor() != 0 : !TailMatches(*pending_.script, units)) {
-    // The job has gone another way, and is served: the plan came too late. It is known from now on.
+    // The job has taken another path and is served: the plan came too late. It becomes known now.
     const uint64_t waited = history_->Count() - pending_.since;
     if (Follows() && waited > 2 * uint64_t{pending_.script->size()} + 64) {
       if (pending_.script != current_) AddVariant(std::move(pending_.script), pending_.replans);
@@ -61,14 +61,14 @@ ScriptSwitcher::Activation ScriptSwitcher::TryActivate(uint32_t units) {
     }
     return Activation::kWaits;
   }
-  // The memory next to the zone that the plan counts on may have gone since, with the blocks that held it: it must be
-  // planned again. (Its addresses may even become part of the zone.)
+  // The memory outside the zone that the plan counts on may be gone, along with the blocks that held it. Then it must
+  // be planned again. (Its addresses may even become part of the zone.)
   if (!pages_->FragmentsHavePages(*pending_.script)) return Activation::kReplanNeeded;
   Activate(0);
   return Activation::kActivated;
 }
 
-// The script becomes known: in place of the variant that it replans (a number), if that is still there.
+// Makes the script known. It replaces the variant with number `replans`, if that still exists.
 Variant* ScriptSwitcher::AddVariant(std::shared_ptr<const Script> script, uint64_t replans) {
   if (replans != 0) {
     if (Variant* replaced = variants_.Replace(replans, script)) return replaced;
@@ -86,7 +86,7 @@ void ScriptSwitcher::Activate(uint32_t position) {
   const std::shared_ptr<const Script> before = current_;
   const bool first = variant->uses == 0, other_period = !before || before->profile.period != profile.period;
   const bool other_cycle = other_period || before->profile.unroll != profile.unroll;
-  if (!StartFollowing(variant, position)) {  // once free memory is cleared there may be addresses
+  if (!StartFollowing(variant, position)) {  // addresses may be available once free memory is cleared
     reclaim_due_ = true;
     if (++reclaim_tries_ < kReclaimTries) {
       pending_.script = variant->script;
@@ -109,7 +109,7 @@ void ScriptSwitcher::Activate(uint32_t position) {
 
 bool ScriptSwitcher::TakeReclaimDue() { return std::exchange(reclaim_due_, false); }
 
-// --- taking a script up ----------------------------------------------------------------------------------------------
+// --- starting a script ----------------------------------------------------------------------------------------------
 
 AddressRange ScriptSwitcher::PlaceOf(const Follower::Range& range) const {
   return {pages_->AddressOf(range.begin), uint64_t{range.end - range.begin} * kBlockUnit};
@@ -123,9 +123,9 @@ DynamicBlock ScriptSwitcher::ToDynamic(uint32_t entry) const {
   return block;
 }
 
-// Follows `variant` from now on; the next request is its entry `position`. Blocks that are live stay where they are.
-// Stays in the zone there is, unless that is too low or to be left. Returns false if there are no addresses: nothing is
-// followed then.
+// Follows `variant` from now on; the next request is its entry `position`. Live blocks stay where they are. Stays in
+// the current zone, unless that is too small or must be left. Returns false if there are no addresses: then no script
+// is followed.
 bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
   const std::shared_ptr<const Script> script = variant->script;
   const bool in_place = follower_.active() && !fresh_zone_ && pages_->FitsZone(*script);
@@ -133,10 +133,10 @@ bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
   if (in_place) {
     foreign = LeaveInPlace(*script);
     if (Variant* left = variants_.Find(number_)) {
-      left->parked = std::move(follower_);
+      left->idle_follower = std::move(follower_);
       left->used_at = history_->Count();
     }
-    follower_ = std::move(variant->parked);
+    follower_ = std::move(variant->idle_follower);
   } else {
     if (follower_.active()) Retire();
     if (!pages_->TakeZone(*script)) return false;
@@ -163,8 +163,8 @@ bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
   return true;
 }
 
-// The script that is followed gives way to `next` in the same zone. Returns what is live at places that may be the next
-// one's: each of these blocks is an ordinary one from now on, foreign to the zone.
+// The followed script gives way to `next` in the same zone. Returns the live blocks at places that may belong to
+// `next`. Each becomes an ordinary block, foreign to the zone.
 std::vector<Follower::Range> ScriptSwitcher::LeaveInPlace(const Script& next) {
   std::vector<Follower::Range> live = follower_.LiveRanges(), foreign;
   const bool keep_fragments = pages_->HaveFragments(next);
@@ -183,7 +183,7 @@ std::vector<Follower::Range> ScriptSwitcher::LeaveInPlace(const Script& next) {
   return foreign;
 }
 
-// --- leaving ---------------------------------------------------------------------------------------------------------
+// --- leaving --------------------------------------------------------------------------------------------------------
 
 void ScriptSwitcher::Retire() {
   std::vector<AddressRange> in_zone, in_fragments;
@@ -199,7 +199,7 @@ void ScriptSwitcher::Retire() {
   pages_->RetireZone(in_zone, in_fragments);
   divergences_ += follower_.divergences();
   follower_.Stop();
-  fast_->Close();  // at once: others may come in before this request is done
+  fast_->Close();  // at once: other threads may run before this request is done
   stats_->SkipTo(history_->Count());
 }
 
@@ -230,7 +230,7 @@ void ScriptSwitcher::Forget() {
   if (load_ != nullptr) *load_ = {};
 }
 
-// --- one script for another ------------------------------------------------------------------------------------------
+// --- one script for another -----------------------------------------------------------------------------------------
 
 void ScriptSwitcher::FollowPredicted() {
   if (variants_.size() < 2 || pages_->zone_pinned() || pending_.script) return;
@@ -243,12 +243,12 @@ void ScriptSwitcher::FollowPredicted() {
   phase_ = phase;
 }
 
-// As StartFollowing; the last request is that entry, or the one before it.
+// Like StartFollowing. The last request is the entry at `position`, or the one before it.
 bool ScriptSwitcher::SwitchTo(Variant* next, uint32_t position) {
   const Profile& profile = next->script->profile;
   if (next->fresh) {
     stats_->EndSteady();
-    // So much longer than any before: those were parts of an iteration.
+    // Much longer than any before: those were parts of an iteration.
     if (profile.period >= 2 * longest_period_) stats_->RecountIterations(profile, history_->Count());
   }
   ++switches_;
@@ -258,8 +258,8 @@ bool ScriptSwitcher::SwitchTo(Variant* next, uint32_t position) {
 void ScriptSwitcher::MaybeSwitch(uint64_t newest) {
   constexpr uint64_t kOfHead = 4;       // requests that begin another iteration
   constexpr uint32_t kOfContext = 16;   // ... that may lie anywhere in it
-  constexpr uint32_t kWithout = 48;     // ... where nothing is followed
-  constexpr uint64_t kPerRequest = 16;  // entries of scripts taken up for each request there was
+  constexpr uint32_t kWithout = 48;     // ... if no script is followed
+  constexpr uint64_t kPerRequest = 16;  // entries of started scripts per request so far
   if (pages_->zone_pinned() || variants_.size() == 0) return;
   const bool followed = Follows();
   const uint64_t number = follower_.active() ? number_ : 0;
@@ -274,7 +274,7 @@ void ScriptSwitcher::MaybeSwitch(uint64_t newest) {
     try_head(iteration_begin_);
     try_head(last_end_);
     try_head(previous_begin_);
-    // The same of an iteration that is taken to begin somewhat earlier.
+    // The same for an iteration that begins somewhat earlier.
     uint64_t since = newest - std::min(newest, std::max(iteration_begin_, last_end_)) + 1;
     if (next == nullptr && since >= kOfHead) {
       auto least = static_cast<uint32_t>(std::min<uint64_t>(since, Variants::kLongestContext));
@@ -289,7 +289,7 @@ void ScriptSwitcher::MaybeSwitch(uint64_t newest) {
   }
   if (next == nullptr) return;
   switch_work_ += next->script->size();
-  if (switch_work_ > newest * kPerRequest) {  // to and fro: the script is followed as well as may be
+  if (switch_work_ > newest * kPerRequest) {  // too many switches: stay with the script as well as possible
     switch_work_ -= next->script->size();
     return;
   }
@@ -314,7 +314,7 @@ std::vector<std::shared_ptr<const Script>> ScriptSwitcher::ScriptsByUse() const 
   return scripts;
 }
 
-// What was followed before a script took its place must not hold that script's plan back.
+// A script that was followed before must not delay the plan of the script that replaced it.
 std::vector<std::shared_ptr<const Script>> ScriptSwitcher::OtherScripts(uint64_t number) const {
   std::vector<std::shared_ptr<const Script>> scripts;
   if (switches_ == 0) return scripts;
@@ -324,7 +324,7 @@ std::vector<std::shared_ptr<const Script>> ScriptSwitcher::OtherScripts(uint64_t
   return scripts;
 }
 
-// --- iterations ------------------------------------------------------------------------------------------------------
+// --- iterations -----------------------------------------------------------------------------------------------------
 
 bool ScriptSwitcher::EndIteration() {
   const uint64_t count = history_->Count();
@@ -379,11 +379,11 @@ bool ScriptSwitcher::SomethingOverstays() const {
 
 void ScriptSwitcher::RecordLifetime(uint32_t age) {
   if (!Follows()) return;
-  if (variants_.size() > 1 && history_->Count() - age < activated_at_) return;  // of another script's time
+  if (variants_.size() > 1 && history_->Count() - age < activated_at_) return;  // a block from another script's time
   if (age > current_->size() && age <= kMaxUnroll * uint64_t{current_->profile.period}) ++overlong_lives_;
 }
 
-// --- figures ---------------------------------------------------------------------------------------------------------
+// --- figures --------------------------------------------------------------------------------------------------------
 
 uint64_t ScriptSwitcher::PlanBytes() const { return current_ ? current_->height_bytes + current_->fragment_bytes : 0; }
 

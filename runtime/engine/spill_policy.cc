@@ -36,7 +36,7 @@ bool SpillPolicy::Allocate(EngineLock& lock, uint64_t bytes, const std::function
   return false;
 }
 
-// Gives a segment without blocks back. False: there is none, or the device cannot be waited for now.
+// Gives a segment without blocks back. Returns false if there is none, or if the device cannot be waited for now.
 bool SpillPolicy::GiveBack(EngineLock& lock) {
   DeviceAddress base = 0;
   uint64_t segment = 0;
@@ -79,7 +79,7 @@ bool SpillPolicy::AdmitsPlan(EngineLock& lock, uint64_t height, uint64_t kept, u
   return !enabled();
 }
 
-// The first time that managed memory was asked for. Without the lock.
+// Logs the first request for managed memory. Runs without the lock.
 void SpillPolicy::LogFirstUse(MemoryStatus status) const {
   char line[256];
   if (status == MemoryStatus::kOk) {

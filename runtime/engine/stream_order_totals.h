@@ -1,4 +1,4 @@
-// What the order between streams has cost so far.
+// What order between streams has cost so far.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace hotpack {
 
-// Thread-safe, without a lock: the order is made after the engine's lock has been let go of.
+// Thread-safe, lock-free: callers have already released the engine's lock.
 class StreamOrderTotals {
  public:
-  // Of a request whose memory another stream had used.
+  // Adds the cost of one request whose memory another stream had used.
   void Add(const StreamOrderCost& cost) {
     requests_.fetch_add(1, std::memory_order_relaxed);
     waits_.fetch_add(cost.waits, std::memory_order_relaxed);

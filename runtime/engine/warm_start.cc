@@ -6,8 +6,8 @@
 namespace hotpack {
 namespace {
 
-// Requests that must be a script's for it to be recognised where the opening is another: a small part of a cycle, and
-// enough for no other program to have them by chance.
+// Requests that must match a script to recognise it after a different opening: a small part of a cycle, yet enough to
+// exclude a match by chance with another program.
 constexpr uint32_t kLongest = 64;
 uint32_t Recognisable(const Script& script) {
   return std::min(script.size(), std::clamp(script.size() / 32, 16u, kLongest));
@@ -15,7 +15,7 @@ uint32_t Recognisable(const Script& script) {
 
 }  // namespace
 
-// --- beginning with a plan -------------------------------------------------------------------------------------------
+// --- starting with a plan -------------------------------------------------------------------------------------------
 
 WarmStart::WarmStart(std::shared_ptr<const SavedPlan> plan, uint64_t device_bytes, const History* history,
                      const PageManager* pages, ScriptSwitcher* scripts, EngineStats* stats, PlanSaver* saver)
@@ -37,13 +37,13 @@ WarmStart::WarmStart(std::shared_ptr<const SavedPlan> plan, uint64_t device_byte
 bool WarmStart::Follow(uint32_t units) {
   bool by_script = true;
   if (match_.holds && FollowOpening(units, &by_script)) {
-    if (match_.at >= saved_->opening.units.size()) saved_.reset();  // from here on the script says it all
+    if (match_.at >= saved_->opening.units.size()) saved_.reset();  // from here on the script covers everything
     return by_script;
   }
   if (in_force_) {  // the run has left the opening
     constexpr uint64_t kBelieved = 256;
     if (match_.matched >= kBelieved || !Leave()) {
-      saved_.reset();  // the follower will see
+      saved_.reset();  // the follower handles the rest
       return true;
     }
   }
@@ -60,14 +60,14 @@ uint64_t WarmStart::ExpectedPeak() const {
   return expected_peak_ + expected_peak_ / 16 + 2 * pages_->arena().chunk();
 }
 
-// Which of the opening's requests the next one, of `units`, is; kNone: none of them, but one that was inserted, or
-// stands for another.
+// Returns which of the opening's requests the next one, for `units`, is; kNone if it is none of them: it was inserted,
+// or replaces another.
 uint32_t WarmStart::MatchOpening(uint32_t units) {
   constexpr uint64_t kAhead = 64;
   const std::vector<uint32_t>& expected = saved_->opening.units;
   uint64_t found = expected[match_.at] == units ? match_.at : UINT64_MAX;
   if (found == UINT64_MAX && match_.missed > 0) {
-    // The one before was changed; or some are missing, and it was the first after these.
+    // The previous request was changed; or some are missing, and it was the first after these.
     const uint64_t end = std::min<uint64_t>(expected.size(), match_.at + kAhead);
     for (uint64_t j = match_.at + 1; j < end && found == UINT64_MAX; ++j) {
       if (expected[j] == units && (expected[j - 1] == match_.last_missed || j == match_.at + 1)) found = j;
@@ -85,18 +85,18 @@ uint32_t WarmStart::MatchOpening(uint32_t units) {
   return static_cast<uint32_t>(found);
 }
 
-// Whether the run begins as the opening says, but for a few requests: most programs ask for the same few sizes again
-// and again, so that many agree by chance.
+// Returns whether the run begins like the opening, except for a few requests. Most programs use the same few sizes
+// again and again, so many requests match by chance.
 bool WarmStart::OpeningHolds() const {
   constexpr uint64_t kOneMissedOf = 8, kInARow = 32;
   return match_.missed <= kInARow && match_.missed_in_all * kOneMissedOf <= match_.matched + kOneMissedOf;
 }
 
-// Returns false if this run begins otherwise.
+// Returns false if this run begins differently.
 bool WarmStart::FollowOpening(uint32_t units, bool* by_script) {
   const Opening& opening = saved_->opening;
   const uint32_t at = MatchOpening(units);
-  if (at == kNone) saver_->Forget();  // what is saved begins otherwise than this run
+  if (at == kNone) saver_->Forget();  // this run begins differently from the saved one
   match_.holds = OpeningHolds() && in_force_ == scripts_->follower().active();
   if (!match_.holds) {
     expected_peak_ = 0;
@@ -116,10 +116,10 @@ bool WarmStart::FollowOpening(uint32_t units, bool* by_script) {
   return true;
 }
 
-// The next request is entry `position` of `script`.
+// Follows `script`: the next request is its entry `position`.
 void WarmStart::StartFollowing(const std::shared_ptr<const Script>& script, uint32_t position) {
   if (pages_->zone_pinned()) return;
-  Script own = *script;  // it counts requests of this run
+  Script own = *script;  // the copy counts requests of this run
   own.profile.first_ordinal = kOfSavedPlan;
   const uint64_t count = history_->Count();
   scripts_->SetPending(std::make_shared<const Script>(std::move(own)), 0);
@@ -137,8 +137,8 @@ void WarmStart::StartFollowing(const std::shared_ptr<const Script>& script, uint
   eager_until_ = count + 2 * n;
 }
 
-// The entry that a request of `units`, the next one, would be to judge by the most requests before it. Returns how many
-// agree, this one included; at most kLongest.
+// Finds the entry that the next request, for `units`, has by the longest match of the requests before it. Returns the
+// length of the match, including this request; at most kLongest.
 uint32_t WarmStart::LongestAgreement(const Script& script, uint32_t units, uint32_t* last) const {
   constexpr int kTries = 64;
   const uint64_t count = history_->Count();
@@ -164,9 +164,9 @@ uint32_t WarmStart::LongestAgreement(const Script& script, uint32_t units, uint3
   return best;
 }
 
-// Whether the requests before the next one, which would be entry `last`, have been released when the script says so:
-// weights ask for the same sizes as gradients, but stay. Looks at the last few, and, where these tell nothing, at
-// `length`.
+// Returns whether earlier requests were released when the script says so, if the next request is entry `last`. Weights
+// have the same sizes as gradients, but stay. Checks the last few requests and, if these are inconclusive, `length` of
+// them.
 bool WarmStart::LivesAgree(const Script& script, uint32_t last, uint32_t length) const {
   const uint64_t count = history_->Count(), n = script.size();
   uint32_t due = 0, released = 0;
@@ -180,7 +180,7 @@ bool WarmStart::LivesAgree(const Script& script, uint32_t last, uint32_t length)
   return due > 0 ? 4 * released >= 3 * due : length >= std::min<uint64_t>(n, kLongest);
 }
 
-// The opening is another: takes a script up whose requests the last ones are.
+// The opening is different: starts a script that the last requests match.
 void WarmStart::Recognise(uint32_t units) {
   for (const auto& script : saved_->scripts) {
     uint32_t last = 0;
@@ -192,7 +192,7 @@ void WarmStart::Recognise(uint32_t units) {
   }
 }
 
-// --- on trial --------------------------------------------------------------------------------------------------------
+// --- on trial -------------------------------------------------------------------------------------------------------
 
 void WarmStart::WatchTrial() {
   constexpr uint64_t kWindow = 64;
@@ -207,7 +207,7 @@ void WarmStart::WatchTrial() {
     trial_.window_begin = count;
     trial_.window_planned = stats_->planned();
   }
-  // Places still in use by blocks that should be gone: weights that ask for what an iteration asks for.
+  // Places are still used by blocks that should be gone: weights with the same sizes as an iteration's blocks.
   const bool in_the_way = stats_->displaced() - trial_.displaced > 8 + (stats_->planned() - trial_.planned) / 4;
   if (hardly || in_the_way || scripts_->follower().lost()) GiveUpTrial();
 }
@@ -215,9 +215,9 @@ void WarmStart::WatchTrial() {
 void WarmStart::EndTrial() {
   if (!scripts_->follower().active()) return;
   const uint64_t n = scripts_->current()->size();
-  // Requests may have been missing or inserted: where entry 0 is, is certain only now.
+  // Requests may have been missing or inserted: the position of entry 0 is certain only now.
   anchor_ = history_->Count() + (n - scripts_->follower().cursor()) % n;
-  if (trial_.position != 0) {  // it began in the middle
+  if (trial_.position != 0) {  // it began within the cycle
     if (scripts_->follower().TakeEnded() != 0) {
       stats_->AddIterations((n - trial_.position) / scripts_->current()->profile.period, history_->Count());
     }
@@ -234,7 +234,7 @@ void WarmStart::EndTrial() {
   }
 }
 
-// What is saved is this program's: its other scripts are known from now on.
+// The saved plan belongs to this program: its other scripts become known now.
 void WarmStart::KnowOtherScripts() {
   const bool all_saved = saver_->IsSaved(scripts_->variants().newest());
   uint64_t ordinal = kOfSavedPlan;
@@ -247,7 +247,7 @@ void WarmStart::KnowOtherScripts() {
   if (all_saved) saver_->SetSaved(scripts_->variants().newest());
 }
 
-// Gives the script up again. Returns false while pages are being changed.
+// Stops following the script. Returns false while pages are being changed.
 bool WarmStart::Leave() {
   if (pages_->zone_pinned()) return false;
   scripts_->Forget();
@@ -260,13 +260,13 @@ bool WarmStart::Leave() {
   return true;
 }
 
-// This was not its iteration; it may be still to come (weights can ask for the same as an iteration).
+// This was not the script's iteration, which may still come (weights can have the same requests as an iteration).
 void WarmStart::GiveUpTrial() {
   constexpr int kTrials = 3;
   const bool first = trial_.given_up++ == 0 && match_.matched > 0;
   // Optimizer state may have come in between.
   const bool believed = 4 * (stats_->planned() - trial_.planned) >= scripts_->current()->size();
-  if (!Leave()) return;  // pages are being changed: at the next request, then
+  if (!Leave()) return;  // pages are being changed: try again at the next request
   match_.holds = false;
   saved_ = plan_;
   if ((!first && !believed) || trial_.given_up >= kTrials || history_->Count() > match_.give_up_at) Drop();

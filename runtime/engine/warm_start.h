@@ -1,12 +1,12 @@
-// Begins a run with the plan of an earlier one, on trial.
+// Begins a run with the plan of an earlier run, on trial.
 //
-//   waiting ── the opening says: the first iteration begins ──► on trial ── a cycle, and half of it planned ──► kept
-//    │ ▲ │                                                       ▲ │  └─ lost, or hardly planned ──► dropped
-//    │ └─│── it goes on otherwise ───────────────────────────────│─┘
-//    │   └── the opening is another: 16 to 64 requests are the script's, and live as long as the script says
+//   waiting ── the opening matches: the first iteration begins ──► on trial ── a cycle, half of it planned ──► kept
+//    │ ▲ │                                                          ▲ │  └─ lost, or hardly planned ──► dropped
+//    │ └─│── the run continues differently ─────────────────────────│─┘
+//    │   └── another opening: 16 to 64 requests are the script's, and live as long as the script says
 //    └────── no match for long, or a plan of this run comes first ──► dropped
 //
-// A wrong match does no harm to correctness: the follower is right for any order of requests (docs/correctness.md).
+// A wrong match does not affect correctness: the follower is right for any order of requests (docs/correctness.md).
 #pragma once
 
 #include <cstdint>
@@ -24,49 +24,50 @@ namespace hotpack {
 // Needs the engine's lock. Makes no driver call.
 class WarmStart {
  public:
-  // `plan`: null: there is none, and nothing here does anything. `device_bytes`: the device's memory. The others
-  // outlive this.
+  // `plan`: null disables this object. `device_bytes`: the device's memory. The other arguments must outlive this
+  // object.
   WarmStart(std::shared_ptr<const SavedPlan> plan, uint64_t device_bytes, const History* history,
             const PageManager* pages, ScriptSwitcher* scripts, EngineStats* stats, PlanSaver* saver);
 
-  // Requests are compared with the plan.
+  // Returns whether requests are compared with the plan.
   bool matching() const { return saved_ != nullptr; }
-  // A script of the plan was taken up a short while ago.
+  // Returns whether a script of the plan was started recently and may still be dropped.
   bool on_trial() const { return on_trial_; }
-  // Places of the script get their pages at once: in a run's first iteration nothing is carried.
+  // Returns whether places of the script get their pages at once: no block is carried in a run's first iteration.
   bool InFirstIteration() const { return history_->Count() <= eager_until_; }
-  // Bytes that may be held in the first iteration without moving pages that it needs again; 0: unknown.
+  // Returns the bytes that may be held in the first iteration without moving pages that it needs again; 0: unknown.
   uint64_t ExpectedPeak() const;
-  // A request that entry 0 of the plan's script stands for.
+  // Returns the ordinal of a request that entry 0 of the plan's script represents.
   uint64_t anchor() const { return anchor_; }
 
-  bool in_force() const { return in_force_; }  // a script of the plan has been taken up, and not been given up
+  bool in_force() const { return in_force_; }  // a script of the plan was started and has not been given up
 
-  // While matching(): the next request is for `units`. Returns false if it is to be served dynamically whatever the
+  // Call while matching(): the next request is for `units`. Returns false if it must be served dynamically whatever the
   // script says. O(scripts * log requests).
   bool Follow(uint32_t units);
-  void WatchTrial();  // on trial, after each request that was not simply served
+  void WatchTrial();  // on trial, after each request that did not take the short path
   void EndTrial();    // on trial, a cycle has ended
-  // True once after the plan turned out to be of no use.
+  // Returns true once after the plan turned out to be useless.
   bool TakeRejected();
 
  private:
-  // The plan's opening against what the run asks for.
+  // Compares the plan's opening with the run's requests.
   struct OpeningMatch {
-    bool holds = false;    // so far the run asks for what the opening says, more or less
-    uint64_t at = 0;       // of the opening's requests: which one is next
-    uint64_t matched = 0;  // requests of the run that were the opening's
-    uint64_t missed = 0;   // ... that were not, since the last that was
+    bool holds = false;    // so far the run roughly matches the opening
+    uint64_t at = 0;       // index of the opening's next request
+    uint64_t matched = 0;  // requests of the run that matched the opening
+    uint64_t missed = 0;   // ... that did not, since the last match
     uint64_t missed_in_all = 0;
-    uint32_t last_missed = 0;  // what the last of these asked for
-    uint64_t give_up_at = 0;   // requests after which the plan is dropped if it has not been taken up
+    uint32_t last_missed = 0;  // size of the last of these
+    uint64_t give_up_at = 0;   // requests after which the plan is dropped unless it has been started
   };
-  // A script of the plan that has just been taken up.
+  // A script of the plan that has just been started.
   struct Trial {
-    int given_up = 0;                               // scripts so far
-    uint32_t position = 0;                          // the entry that it began with, in its first cycle
-    uint64_t planned = 0, displaced = 0;            // requests of either kind before it
-    uint64_t window_begin = 0, window_planned = 0;  // of its last requests: since when, and planned before
+    int given_up = 0;                     // scripts given up so far
+    uint32_t position = 0;                // the entry at which its first cycle began
+    uint64_t planned = 0, displaced = 0;  // requests of either kind before it
+    // Of the window of last requests: its begin, and the planned requests before it.
+    uint64_t window_begin = 0, window_planned = 0;
   };
 
   uint32_t MatchOpening(uint32_t units);
@@ -89,13 +90,13 @@ class WarmStart {
   EngineStats* const stats_;
   PlanSaver* const saver_;
 
-  std::shared_ptr<const SavedPlan> saved_;  // null: no plan, or it is done with
+  std::shared_ptr<const SavedPlan> saved_;  // null: no plan, or it is finished with
   OpeningMatch match_;
   bool in_force_ = false;
   bool on_trial_ = false;
   Trial trial_;
   uint64_t eager_until_ = 0;    // requests
-  uint64_t expected_peak_ = 0;  // bytes: what was live at most in the earlier run, if this one begins as it did
+  uint64_t expected_peak_ = 0;  // bytes: peak of live memory in the earlier run, if this run begins like it
   bool rejected_ = false;
   uint64_t anchor_ = 0;
 };

@@ -1,9 +1,9 @@
 /* hotpack: C interface.
  *
- * A program needs none of this: preload libhotpack_preload.so and it is served. These calls say what hotpack would
- * otherwise have to find out, read its figures, or ask it for memory directly. They are exported by libhotpack.so and
- * by libhotpack_preload.so (which, being loaded first, wins). All are thread-safe and act on the current context's
- * device unless they say otherwise. None throws or exits; none prints but hotpack_check.
+ * A program needs none of these calls: preloading libhotpack_preload.so suffices. They tell hotpack what it would
+ * otherwise have to find out, read its figures, or allocate memory directly. Both libhotpack.so and
+ * libhotpack_preload.so export them; the preload is loaded first and wins. All calls are thread-safe. They act on
+ * the current context's device unless stated otherwise. None throws or exits. None prints, except hotpack_check.
  */
 #ifndef HOTPACK_H_
 #define HOTPACK_H_
@@ -23,32 +23,32 @@ extern "C" {
 #define HOTPACK_API
 #endif
 
-/* The version of the library that is loaded, as HOTPACK_VERSION. */
+/* Returns the version of the loaded library, in the form of HOTPACK_VERSION. */
 HOTPACK_API int hotpack_version(void);
 
-/* An iteration begins here. Optional: with marks one iteration is enough to plan, without them two. Acts on every
- * arena of the process. */
+/* Marks the beginning of an iteration. Optional: with marks one iteration suffices for a plan, without marks two.
+ * Acts on every arena of the process. */
 HOTPACK_API void hotpack_step(void);
 
-/* Stop and go on with the monitoring (Sekiyama 2018, section 4.3): between the two, requests are served dynamically,
- * the clock and lambda stand still, and releases, of monitored and of unmonitored blocks, are right on either side.
- * Nested pairs count. Acts on every arena of the process. */
+/* Interrupt and resume the monitoring (Sekiyama 2018, section 4.3). Between the two calls requests are served
+ * dynamically, and the clock and lambda stand still. Blocks, monitored or not, may be released on either side.
+ * Nested pairs count. Both act on every arena of the process. */
 HOTPACK_API void hotpack_interrupt(void);
 HOTPACK_API void hotpack_resume(void);
 
-/* A range of the program's, named by a string that is copied: begins, and ends the innermost one of the thread, as
- * nvtxRangePushA and nvtxRangePop do. A trace holds it, and HOTPACK_ITERATION_RANGE and HOTPACK_INTERRUPT_RANGE may match it
- * (docs/collectors.md). Returns its level, from 0; -1: there is none to end. */
+/* Begin a range of the program with a name (the string is copied), and end the innermost range of the thread, like
+ * nvtxRangePushA and nvtxRangePop. Ranges appear in traces; HOTPACK_ITERATION_RANGE and HOTPACK_INTERRUPT_RANGE may
+ * match them (docs/collectors.md). Return the range's level, from 0; -1: there is no range to end. */
 HOTPACK_API int hotpack_range_push(const char* name);
 HOTPACK_API int hotpack_range_pop(void);
 
-/* Waits until no planning is under way: at most `timeout_ms` milliseconds, negative for no limit.
- * Returns 1 when idle, 0 after a time-out. */
+/* Waits until no planning is under way, for at most `timeout_ms` milliseconds; negative: no limit. Returns 1 when
+ * idle, 0 after a time-out. */
 HOTPACK_API int hotpack_wait_plan(int timeout_ms);
 
-/* With HOTPACK_DEBUG=guard: looks for writes out of bounds around every block that is live now (otherwise a block is
- * looked at when it is released), waits for the device, and says each bad one in a line on stderr. Returns how many
- * have been found so far, at releases too; 0 without that mode. Acts on every arena of the process. */
+/* With HOTPACK_DEBUG=guard: checks for writes out of bounds around every live block. (Other blocks are checked when
+ * they are released.) Waits for the device. Prints one line on stderr for each bad write. Returns the number of bad
+ * writes found so far, at releases too; 0 without that mode. Acts on every arena of the process. */
 HOTPACK_API uint64_t hotpack_check(void);
 
 /* Figures of the process, summed over its arenas unless stated otherwise. docs/statistics.md explains each. */
@@ -59,16 +59,16 @@ typedef struct hotpack_stats {
   uint64_t displaced;                  /* ... expected, but the planned addresses were still in use */
   uint64_t passed_through;             /* allocation requests left to the driver */
   uint64_t iterations;                 /* iterations seen, in units of the period in force */
-  int64_t steady_iteration;            /* first iteration served by script as a whole, -1: none */
-  uint64_t requests_steady;            /* requests from there on */
-  uint64_t planned_steady;             /* planned ones from there on */
+  int64_t steady_iteration;            /* first iteration served completely by script, -1: none */
+  uint64_t requests_steady;            /* requests since then */
+  uint64_t planned_steady;             /* planned requests since then */
   uint64_t carried;                    /* blocks of the script that live across the iteration boundary */
   uint64_t retained;                   /* blocks live since before the steady iteration, not packed */
   uint64_t plan_height;                /* bytes: height of the placement in force */
   uint64_t plan_lower_bound;           /* bytes: its lower bound */
   uint64_t live_peak;                  /* bytes: largest sum of live sizes, each rounded up to 512 */
-  uint64_t reserved_peak;              /* bytes: most physical memory held, whole run */
-  uint64_t reserved_steady;            /* bytes: most physical memory held since the steady iteration */
+  uint64_t reserved_peak;              /* bytes: peak of physical memory held, whole run */
+  uint64_t reserved_steady;            /* bytes: peak of physical memory held since the steady iteration */
   uint64_t divergences;                /* times the job left the script */
   uint64_t reoptimizations;            /* plans made after the first */
   uint64_t driver_memory_calls_steady; /* driver allocation calls per steady iteration, rounded up */
@@ -76,84 +76,90 @@ typedef struct hotpack_stats {
   uint64_t ns_per_request;             /* nanoseconds: median of the sampled requests served on script, 0: no sample */
   uint64_t detections;                 /* times the history was searched for an iteration */
   uint64_t planning_ns;                /* nanoseconds of processor time of the planning threads */
-  uint64_t managed_peak;               /* bytes: most that blocks took of managed memory (HOTPACK_OVERCOMMIT) */
-  uint64_t plans;                      /* scripts made: first ones, of further shapes, reoptimizations */
+  uint64_t managed_peak;               /* bytes: peak of blocks in managed memory (HOTPACK_OVERCOMMIT) */
+  uint64_t plans;                      /* scripts made: first ones, for further shapes, reoptimizations */
   uint64_t variants;                   /* scripts known now */
   uint64_t switches;                   /* changes from one known script to another */
   uint64_t cross_stream;               /* requests whose memory had to come after work of other streams */
-  uint64_t cross_stream_waits;         /* ... for which a stream was told to wait for an event */
+  uint64_t cross_stream_waits;         /* ... times a stream was told to wait for an event */
   uint64_t cross_stream_events;        /* ... events recorded */
   uint64_t cross_stream_host_waits;    /* ... times the host waited for the device */
-  uint64_t cross_stream_ns;            /* ... nanoseconds of the host's time */
+  uint64_t cross_stream_ns;            /* ... nanoseconds of host time */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */
 HOTPACK_API int hotpack_get_stats(hotpack_stats* stats, size_t size);
 
-/* Asks for `bytes` (> 0) of device memory for work on `stream` (a CUstream / cudaStream_t, 0: the default stream) in
- * the current context. Returns a CUresult: 0, CUDA_ERROR_OUT_OF_MEMORY (hotpack_explain says why), CUDA_ERROR_INVALID_VALUE, ... */
+/* Allocates `bytes` (> 0) of device memory for work on `stream` (a CUstream / cudaStream_t, 0: the default stream)
+ * in the current context. Returns a CUresult: 0, CUDA_ERROR_OUT_OF_MEMORY (hotpack_explain says why),
+ * CUDA_ERROR_INVALID_VALUE, ... */
 HOTPACK_API int hotpack_malloc(void** pointer, size_t bytes, void* stream);
 
-/* Gives a block back. The contract is cuMemFreeAsync's: all work that uses the block comes before the point of `stream` at
- * which this is called, or was told of by hotpack_record_use. Whichever stream gets the memory next waits for that
- * point. Null is fine. Returns a CUresult. */
+/* Releases a block, with the contract of cuMemFreeAsync. All work that uses the block must come before this call's
+ * point of `stream`, or be announced by hotpack_record_use. Whichever stream gets the memory next waits for that
+ * point. Null is allowed. Returns a CUresult. */
 HOTPACK_API int hotpack_free(void* pointer, void* stream);
 
-/* Gives a block back to the pool of `stream`, the one that it was asked for on. The contract is that of caching allocators
- * (PyTorch's, CuPy's): work of any stream that was submitted before this call may use the block. A later request on `stream`
- * may get the memory without an order: the program sees to it that `stream` comes after the block's uses before it
- * uses what it asks for there from now on. Any other stream that gets the memory waits for all work that was submitted
- * before this call, to any stream of the contexts that hotpack serves (docs/correctness.md, Pooled releases). Null is fine.
- * Returns a CUresult. */
+/* Releases a block to the pool of `stream`, the stream that it was allocated for. The contract is that of caching
+ * allocators (PyTorch's, CuPy's):
+ * - Work of any stream that was submitted before this call may use the block.
+ * - A later request on `stream` may get the memory without an order. The program must ensure that `stream` comes
+ *   after the block's uses before it uses memory that it requests there from now on.
+ * - Any other stream that gets the memory waits for all work submitted before this call, to any stream of the
+ *   contexts that hotpack serves (docs/correctness.md, Pooled releases).
+ * Null is allowed. Returns a CUresult. */
 HOTPACK_API int hotpack_free_pooled(void* pointer, void* stream);
 
-/* Work on `stream` uses the live block that contains `pointer`, in addition to the stream that its release will name: the
- * memory is not used again, by that stream either, before that work is done. `stream` must live until the release. The
- * handles of default streams (0, 1) stand for those of all contexts that hotpack serves if streams are kept
- * (hotpack_keep_streams). Forgotten with the release. Returns 0, or CUDA_ERROR_NOT_FOUND if no block of hotpack's is there. */
+/* Announces that work on `stream` uses the live block that contains `pointer`, in addition to the stream that its
+ * release will name. No stream, not even `stream` itself, gets the memory before that work is done. `stream` must
+ * live until the release. The handles of default streams (0, 1) stand for those of all contexts that hotpack serves
+ * if streams are kept (hotpack_keep_streams). The release forgets the announcement. Returns 0, or
+ * CUDA_ERROR_NOT_FOUND if `pointer` lies in no block of hotpack's. */
 HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
 
-/* Promises, before the first request, that the program names every stream that uses a block (to hotpack_malloc,
- * hotpack_free or hotpack_record_use), destroys none of these streams, and announces captures. Then order between streams
- * is kept by events, where libhotpack.so alone would wait for the stream at every release. Frameworks with their own
- * streams, such as PyTorch, can promise it. Under the preload, which sees streams itself, it only says that no graph uses
- * memory of hotpack_malloc which is asked for on a stream that is not capturing. */
+/* Makes a promise, before the first request: the program names every stream that uses a block (to hotpack_malloc,
+ * hotpack_free or hotpack_record_use), destroys none of these streams, and announces captures. Events then keep the
+ * order between streams; without the promise, libhotpack.so alone waits for the stream at every release. Frameworks
+ * with their own streams, such as PyTorch, can make it. The preload sees streams itself. There the promise only says
+ * that no graph uses memory of hotpack_malloc that is requested on a stream which is not capturing. */
 HOTPACK_API void hotpack_keep_streams(void);
 
-/* That promise does not hold for `stream`: the program may destroy it at any time. Its handle must be good now. Nothing
- * under the preload, or without the promise. */
+/* Excludes `stream` from that promise: the program may destroy it at any time. Its handle must be valid now. Has no
+ * effect under the preload, or without the promise. */
 HOTPACK_API void hotpack_except_stream(void* stream);
 
-/* Of a program that has promised so: some stream may be capturing from here on / no longer. Pairs count. Releases in
- * between are put aside. Memory that a graph is to use is not asked for here. Under the preload: nothing. */
+/* For programs that made the promise: some stream may be capturing from now on / no longer. Pairs count. Releases in
+ * between are deferred. Memory for a graph must not be requested through this interface. No effect under the
+ * preload. */
 HOTPACK_API void hotpack_capture_begin(void);
 HOTPACK_API void hotpack_capture_end(void);
 
-/* Kernels of device `peer` may use the blocks of `device` (ordinals) from now on, as after cuCtxEnablePeerAccess, which the
- * preload sees itself. Nothing if there is no arena on `device` yet. */
+/* Allows kernels of device `peer` to use the blocks of `device` (ordinals) from now on, as after
+ * cuCtxEnablePeerAccess. The preload sees that call itself. Does nothing if there is no arena on `device` yet. */
 HOTPACK_API void hotpack_allow_peer(int device, int peer);
 
-/* Who has what of a device's memory now, in bytes; sums over the process's arenas there. */
+/* How a device's memory is used now, in bytes; sums over the process's arenas there. */
 typedef struct hotpack_memory {
   uint64_t live;           /* in live blocks, each rounded up to 512 */
   uint64_t reserved;       /* physical memory held by hotpack */
-  uint64_t reserved_peak;  /* most of it since the beginning or hotpack_reset_peak */
+  uint64_t reserved_peak;  /* maximum of it since the beginning or hotpack_reset_peak */
   uint64_t limit;          /* hotpack_set_limit; UINT64_MAX: none */
   uint64_t passed_through; /* requests left to the driver (a count) */
 } hotpack_memory;
 
-/* Fills in the first `size` bytes of a hotpack_memory (pass sizeof). Returns 0, or -1 if there is no arena on the device
- * (everything but the limit is 0 then). */
+/* Fills in the first `size` bytes of a hotpack_memory (pass sizeof). Returns 0, or -1 if there is no arena on the
+ * device (all fields but the limit are 0 then). */
 HOTPACK_API int hotpack_get_memory(int device, hotpack_memory* memory, size_t size);
 HOTPACK_API void hotpack_reset_peak(int device);
 
-/* Each arena of the device takes no more than `bytes` of it from now on (UINT64_MAX: no limit); also arenas that are made
- * later. What is beyond the limit runs out of memory, as if the device had no more. Has no effect on a plain arena. Returns
- * 0, or -1 if `device` is not in [0, 64). */
+/* Limits the memory of each arena of the device, including later arenas, to `bytes` from now on (UINT64_MAX: no
+ * limit). Requests beyond the limit run out of memory, as if the device had no more. Has no effect on a plain arena.
+ * Returns 0, or -1 if `device` is not in [0, 64). */
 HOTPACK_API int hotpack_set_limit(int device, uint64_t bytes);
 
-/* Why a request for `bytes` bytes finds no memory on `device`: who holds what, in one line without its end, written to `text`
- * (at most `size` bytes with the closing zero). Makes driver calls. Returns the line's length, 0 if there is nothing to say. */
+/* Explains why a request for `bytes` bytes finds no memory on `device`: how the memory is used, in one line without
+ * its end. Writes at most `size` bytes to `text`, including the closing zero. Makes driver calls. Returns the line's
+ * length, 0 if there is nothing to explain. */
 HOTPACK_API size_t hotpack_explain(int device, uint64_t bytes, char* text, size_t size);
 
 /* A live block, or a run of addresses that has memory. */
@@ -164,20 +170,20 @@ typedef struct hotpack_extent {
   int32_t arena;   /* which of the device's arenas, from 0 */
 } hotpack_extent;
 
-/* Writes the first `capacity` live blocks / runs of mapped memory of `device`, ascending by arena and address. Returns how
- * many there are. One moment's picture of each arena; O(blocks + memory). */
+/* Write the first `capacity` live blocks / runs of mapped memory of `device`, ascending by arena and address. Return
+ * the total number. A snapshot of one moment for each arena. O(blocks + memory). */
 HOTPACK_API size_t hotpack_list_blocks(int device, hotpack_extent* blocks, size_t capacity);
 HOTPACK_API size_t hotpack_list_mapped(int device, hotpack_extent* runs, size_t capacity);
 
-/* Gives the memory that no live block lies in back to the device, so that other processes and libraries can have it:
- * bytes given back, 0 if there is none (or while a stream is capturing). What the job needs again is taken again when it
- * asks, which costs driver calls. Waits for the device. Acts on every arena of the process. */
+/* Gives memory without live blocks back to the device, for other processes and libraries. Returns the bytes given
+ * back; 0 if there are none (or while a stream is capturing). Memory that the job needs again is taken again on
+ * request, which costs driver calls. Waits for the device. Acts on every arena of the process. */
 HOTPACK_API uint64_t hotpack_trim(void);
 
-/* Keeps the plans that there are now for later runs, where HOTPACK_PLAN=path finds them (docs/plan_format.md). `path` may
- * hold %p, %d and %r as HOTPACK_PLAN does; null: the path of HOTPACK_PLAN. A plan file there is replaced at once, any
- * other file is left alone. Returns 0, or an errno value: ENODATA if no arena has a plan yet, EINVAL without a path,
- * EEXIST where something else is, or what the file system says. Waits for the disk. */
+/* Saves the current plans for later runs, where HOTPACK_PLAN=path finds them (docs/plan_format.md). `path` may
+ * contain %p, %d and %r as HOTPACK_PLAN does; null: the path of HOTPACK_PLAN. Atomically replaces a plan file there;
+ * leaves any other file alone. Returns 0, or an errno value: ENODATA if no arena has a plan yet, EINVAL without a
+ * path, EEXIST if another file is there, or an error of the file system. Waits for the disk. */
 HOTPACK_API int hotpack_save_plan(const char* path);
 
 #ifdef __cplusplus

@@ -35,9 +35,9 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
   for (uint64_t c = IndexOf(begin); c <= IndexOf(begin + bytes - 1); ++c) used_epoch_[c] = epoch_;
 }
 
-// Where in the best range: at one of its ends, or against the first or last chunk boundary in it. As few of its wholly
-// free chunks as possible are broken into, then as few chunks as possible touched: if the block stays and its
-// neighbours go, the rest of these chunks is lost. (In an arena of few chunks it is not: there, fragments between
+// Chooses the place in the best range: at one of its ends, or against its first or last chunk boundary. Prefers to
+// break into as few wholly free chunks as possible, then to touch as few chunks as possible. If the block stays and its
+// neighbours are released, the rest of these chunks is lost. (Not so in an arena of few chunks: there, gaps between
 // blocks cost more.)
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
@@ -71,7 +71,7 @@ bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
 }
 
 void Arena::Free(DeviceAddress address, uint64_t bytes) {
-  // A block lies in chunks of one kind; a range that a script had for itself need not.
+  // A block lies in chunks of one kind. A range that a script reserved may not.
   DeviceAddress end = address + bytes;
   while (address < end) {
     bool small = is_small_[IndexOf(address)];
@@ -83,8 +83,8 @@ void Arena::Free(DeviceAddress address, uint64_t bytes) {
   }
 }
 
-// The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves. Where addresses
-// are memory there is none to spare for that: the lowest of all.
+// Chooses the lowest chunk without pages in the upper half of the addresses, so that small blocks stay together. If
+// addresses are memory (Fixed), none can be spared for that: then the lowest of all.
 DeviceAddress Arena::ChooseSmallChunk() const {
   DeviceAddress half = memory_->Fixed() ? base_ : Down(base_ + bytes_ / 2);
   auto it = unmapped_.Containing(half);
@@ -95,7 +95,7 @@ DeviceAddress Arena::ChooseSmallChunk() const {
 
 // --- where to grow ---------------------------------------------------------------------------------------------------
 
-// Chunks without pages that [begin, end) touches.
+// Counts the chunks without pages that [begin, end) touches.
 uint64_t Arena::MissingChunks(DeviceAddress begin, DeviceAddress end) const {
   uint64_t missing = 0;
   for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) missing += handle_[c] == 0;
@@ -108,8 +108,8 @@ struct Arena::Run {
   std::vector<AddressRange> mapped;  // its mapped pieces
 };
 
-// Of all places for `bytes` in free addresses, the one that needs the fewest new pages; the lowest of several. It lies
-// at an end of a free run, or against a mapped piece of one.
+// Finds the place for `bytes` in free addresses that needs the fewest new pages; of several, the lowest. It lies at an
+// end of a free run, or against a mapped piece of one.
 bool Arena::ChooseWindow(uint64_t bytes, AddressRange* window) const {
   uint64_t best_missing = UINT64_MAX;
   auto consider = [&](const Run& run, DeviceAddress begin) {
@@ -155,7 +155,7 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
     return false;
   }
   DeviceAddress begin = work->block.begin, end = begin + work->block.bytes;
-  // Set the span aside: the mapped part of the block, and whole chunks where there are no pages.
+  // Sets the span aside: the mapped part of the block, and whole chunks where there are no pages.
   for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) {
     DeviceAddress chunk = base_ + c * chunk_;
     used_epoch_[c] = epoch_;
@@ -173,7 +173,7 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
 }
 
 void Arena::CancelGrowth(PageWork* work) {
-  work->not_taken.swap(work->take);  // nothing was done yet: all goes back to where it was
+  work->not_taken.swap(work->take);  // nothing was done yet: all ranges are restored
   Finish(work);
 }
 
@@ -209,8 +209,8 @@ bool Arena::BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, P
   return true;
 }
 
-// Pages for all targets: the pool's, then new ones within the allowance, then those of free chunks; Execute creates
-// what is still missing.
+// Collects pages for all targets: the pool's, then new ones within the allowance, then those of free chunks. Execute
+// creates the missing ones.
 void Arena::GatherPages(uint64_t create_up_to, PageWork* work) {
   uint64_t need = work->targets.size();
   while (need > 0 && !pool_.empty()) {
@@ -227,7 +227,7 @@ void Arena::TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work) {
   for (FreeRanges* list : {&free_, &small_}) chunks -= TakeFreeChunksOf(list, chunks, old_only, work);
 }
 
-// The same of one list, from the top end down. Returns how many.
+// The same for one list, from the top end down. Returns how many.
 uint64_t Arena::TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_only, PageWork* work) {
   std::vector<AddressRange> found;
   uint64_t wanted = chunks;
@@ -277,11 +277,11 @@ void Arena::UnmapTaken(PageWork* work) {
     return;
   }
   UnmapRanges(&work->take, &work->not_taken, work);
-  std::vector<AddressRange> kept;  // entries there count as unmapped until they are looked at again: harmless
+  std::vector<AddressRange> kept;  // entries there count as unmapped until they are checked again: harmless
   UnmapRanges(&work->take_zone, &kept, work);
 }
 
-// Unmaps `ranges`, of which those remain that could be; the others go to `failed`.
+// Unmaps `ranges` and keeps those that could be unmapped; the others go to `failed`.
 void Arena::UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work) {
   std::vector<AddressRange> done;
   for (const AddressRange& range : *ranges) {
@@ -321,7 +321,7 @@ void Arena::MapTargets(PageWork* work) {
     if (work->status == MemoryStatus::kOk) enabled = end;
   }
   if (work->status == MemoryStatus::kOk) return;
-  // Undo what is mapped but not accessible.
+  // Undo mappings that are not accessible.
   while (work->mapped > enabled) {
     ++driver_calls_;
     if (memory_->Unmap(work->targets[work->mapped - 1], chunk_) != MemoryStatus::kOk) break;
@@ -371,7 +371,7 @@ bool Arena::Finish(PageWork* work) {
       if (k >= work->mapped + work->stuck) unmapped_.Add(chunk, chunk_);
     } else if (!ok) {
       free_.Add(chunk, chunk_);
-    } else {  // what the block does not need of the new chunks
+    } else {  // the part of the new chunks that the block does not need
       if (chunk < begin) free_.Add(chunk, begin - chunk);
       if (chunk + chunk_ > end) free_.Add(end, chunk + chunk_ - end);
     }
@@ -409,14 +409,14 @@ void Arena::RetireZone(const AddressRange& zone, const std::vector<AddressRange>
     }
     DeviceAddress free_from = chunk, chunk_end = chunk + chunk_;
     uint64_t used = 0;
-    bool alone = true;  // what lives here lies in no other chunk
+    bool alone = true;  // no block here lies in another chunk, too
     gaps.clear();
     while (next != live.end() && next->begin < chunk_end) {
       if (next->begin > free_from) gaps.push_back({free_from, next->begin - free_from});
       free_from = std::max(free_from, next->begin + next->bytes);
       used += next->bytes;
       alone = alone && next->begin >= chunk && free_from <= chunk_end;
-      if (free_from > chunk_end) break;  // it goes on in the next chunk
+      if (free_from > chunk_end) break;  // it continues in the next chunk
       ++next;
     }
     if (free_from < chunk_end) gaps.push_back({free_from, chunk_end - free_from});
@@ -455,7 +455,7 @@ std::vector<AddressRange> Arena::Fragments(const std::vector<AddressRange>& kept
       free_from = next->begin + next->bytes;
       end = Up(free_from);
     }
-    // The run may go on in a chunk of the other kind: nothing of that belongs to it.
+    // The run may continue in a chunk of the other kind, which does not belong to it.
     DeviceAddress limit = end;
     if (next != kept.end() && Down(next->begin) < end) limit = std::max(free_from, Down(next->begin));
     if (limit > free_from) fragments.push_back({free_from, limit - free_from});

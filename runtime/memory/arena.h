@@ -1,18 +1,20 @@
-// One reservation of addresses, one pool of pages: where all of an engine's memory lies.
+// One reservation of addresses and one pool of pages: all memory of an engine.
 //
 //   reservation  ├── dynamic zone ──────────►     (fresh)     ◄────── planned zones ──┤
 //                │█░░██░████░░ ░░░██│                              │ ████████ script ││
 //                 █ live  ░ free, mapped  (blank) free, no pages
 //
-// Best fit serves from mapped free memory; requests of up to half a chunk from chunks of their own, so that a few small
-// blocks that stay (a bias, a counter) do not keep a chunk each from being moved. When nothing fits, the arena grows:
-// it chooses the place that needs the fewest new pages, and takes these from wherever a whole chunk lies free, before
-// it asks the driver for more. Planned zones are taken from the top end; when a script ends, its zone becomes ordinary
-// free memory around what still lives.
+// Rules:
+// 1. Best fit serves requests from mapped free memory. Requests of up to half a chunk are served from separate chunks.
+//    So a few small long-lived blocks (a bias, a counter) do not each keep a chunk from being moved.
+// 2. If nothing fits, the arena grows. It chooses the place that needs the fewest new pages. It takes pages of free
+//    chunks before it asks the driver for more.
+// 3. Planned zones are taken from the top end. When a script ends, its zone becomes ordinary free memory around the
+//    live blocks.
 //
-// All functions but Execute need the engine's lock. Changes of pages are three steps, so that no lock is held across a
-// driver call: Begin... (locked: decides and sets aside), Execute (unlocked: driver calls), Finish (locked: commits).
-// One PageWork at a time: the engine's growth lock.
+// Thread safety: all functions except Open and Execute need the engine's lock. Each change of pages has three steps, so
+// that no lock is held across a driver call: Begin... (locked) decides and sets aside, Execute (unlocked) makes driver
+// calls, Finish (locked) commits. One PageWork at a time: PageManager's mutex for changes of pages ensures that.
 #pragma once
 
 #include <atomic>
@@ -31,22 +33,23 @@ struct AddressRange {
   uint64_t bytes = 0;
 };
 
-// Offsets in the arena are counted in units of 512 bytes, in 32 bits.
+// Offsets in the arena are 32-bit counts of 512-byte units.
 inline constexpr uint64_t kMaxArenaBytes = (uint64_t{1} << 41) - (uint64_t{1} << 30);
 
 // One change of pages.
 struct PageWork {
   std::vector<AddressRange> take;       // free mapped chunks whose pages are used elsewhere
-  std::vector<AddressRange> take_zone;  // the same, of a planned zone's chunks that nothing lives in
-  std::vector<ChunkHandle> handles;     // pages at hand
+  std::vector<AddressRange> take_zone;  // the same, of chunks in a planned zone without live blocks
+  std::vector<ChunkHandle> handles;     // available pages
   std::vector<DeviceAddress> targets;   // chunks to map
-  uint64_t mapped = 0;                  // targets[0, mapped) have been mapped
-  uint64_t stuck = 0;                   // targets after those: mapped, not accessible, and not to be unmapped: lost
-  std::vector<AddressRange> not_taken;  // of `take`: what could not be unmapped
+  uint64_t mapped = 0;                  // targets[0, mapped) are mapped
+  // Targets after those that are mapped, not accessible, and cannot be unmapped: lost.
+  uint64_t stuck = 0;
+  std::vector<AddressRange> not_taken;  // ranges of `take` that could not be unmapped
   bool release = false;                 // give `handles` back to the device instead of mapping them
   uint64_t created = 0, released = 0;   // chunks
   MemoryStatus status = MemoryStatus::kOk;
-  // The block this is for: set aside, and what of its span was mapped before.
+  // The block that the work is for: it is set aside; `span` lists the parts of its span that were mapped before.
   AddressRange block;
   std::vector<AddressRange> span;
   bool small = false;  // the block is a chunk for small requests
@@ -56,56 +59,59 @@ class Arena {
  public:
   explicit Arena(DeviceMemory* memory) : memory_(memory) {}
 
-  // Reserves the addresses: `times` the device's memory. Driver calls; no lock needed, nobody else knows the arena yet.
+  // Reserves addresses: `times` the device's memory. Makes driver calls. Needs no lock: no other thread knows the arena
+  // yet.
   MemoryStatus Open(uint64_t times);
   bool open() const { return base_ != 0; }
   DeviceAddress base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t chunk() const { return chunk_; }
 
-  // A place of `bytes` in mapped free memory. O(log ranges). False: the arena must grow.
+  // Places `bytes` in mapped free memory. Returns false if the arena must grow. O(log ranges).
   bool TryAllocate(uint64_t bytes, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes);
 
-  // Growth for a block of `bytes`. New pages are created as long as no more than `create_up_to` bytes are held in all;
-  // beyond that, free pages are moved first. False: no addresses left.
+  // Begins growth for a block of `bytes`. Creates new pages while at most `create_up_to` bytes are held in total.
+  // Beyond that, moves free pages first. Returns false if there are no addresses left.
   bool BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work);
-  // Takes BeginGrowth back.
+  // Undoes BeginGrowth.
   void CancelGrowth(PageWork* work);
-  // Chunks that Execute will have to create beyond `create_up_to` bytes held, unless pages are found elsewhere.
+  // Returns the chunks that Execute must create beyond `create_up_to` bytes held, unless pages are found elsewhere.
   uint64_t Shortfall(const PageWork& work, uint64_t create_up_to) const;
-  // Pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. False: there are none.
+  // Begins mapping pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. Returns false if there
+  // are no such chunks.
   bool BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to, PageWork* work);
-  // The same, but only as many chunks, from the lowest up, as there are pages in the pool, in free chunks and within
-  // the allowance.
+  // The same, but limited to the pages in the pool, in free chunks and within the allowance; the lowest chunks first.
   bool BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, PageWork* work);
-  // Gives up pages: the pool's and those of free chunks not used since `NewEpoch`. False: there are none.
-  bool BeginTrim(PageWork* work);
-  // Takes the pages of free chunks, up to so many, into the pool: their addresses are blank again. False: there are
+  // Begins giving up pages: the pool's, and those of free chunks not used since `NewEpoch`. Returns false if there are
   // none.
+  bool BeginTrim(PageWork* work);
+  // Begins moving the pages of free chunks, at most `chunks`, into the pool: their addresses become blank. Returns
+  // false if there are none.
   bool BeginClear(PageWork* work, uint64_t chunks = UINT64_MAX);
-  // Gives up the pages of the pool, and of nothing else. False: there are none.
+  // Begins giving up the pages of the pool, and no others. Returns false if there are none.
   bool BeginRelease(PageWork* work);
-  // Without the lock. Stops at the first error, with work->status set; everything done so far is consistent.
+  // Makes the driver calls, without the lock. Stops at the first error and sets work->status; everything done so far is
+  // consistent.
   void Execute(PageWork* work);
-  // Returns whether all targets are mapped. If not, the block set aside is given back.
+  // Commits. Returns whether all targets are mapped. If not, the block set aside is given back.
   bool Finish(PageWork* work);
 
-  // Fresh addresses for a script, without pages. False: no addresses left.
+  // Takes fresh addresses for a script, without pages. Returns false if there are no addresses left.
   bool TakeZone(uint64_t bytes, AddressRange* zone);
-  // The zone is ordinary memory from now on; `live`: what is in use of it, ascending. Chunks in which little of that
-  // lies are for small requests: a large one would seldom fit beside it.
+  // Turns the zone into ordinary memory. `live`: the parts in use, ascending. Chunks of which little is in use become
+  // chunks for small requests: a large request would seldom fit there.
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
-  bool Mapped(DeviceAddress begin, uint64_t bytes) const;                // throughout
-  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;  // those of [begin, end) that have no pages
+  bool Mapped(DeviceAddress begin, uint64_t bytes) const;                // whether all of it is mapped
+  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;  // chunks of [begin, end) that have no pages
 
-  // What `kept` blocks (ascending) leave over of the chunks they lie in: memory that is held as long as they live. Each
-  // fragment lies in chunks of one kind.
+  // Returns the memory that `kept` blocks (ascending) leave free in their chunks. It is held as long as these blocks
+  // live. Each fragment lies in chunks of one kind.
   std::vector<AddressRange> Fragments(const std::vector<AddressRange>& kept) const;
-  // Takes whatever is free of the range, for a script's use. False, and nothing done, if part of it has no pages.
+  // Takes all free memory of the range, for a script. Returns false, with nothing done, if part of it has no pages.
   bool TakeRange(const AddressRange& range);
 
-  // function(AddressRange) for each run of chunks that have pages, ascending. O(chunks).
+  // Calls function(AddressRange) for each run of chunks that have pages, ascending. O(chunks).
   template <typename Function>
   void ForEachMapped(Function function) const {
     for (size_t i = 0; i < handle_.size();) {
@@ -117,10 +123,11 @@ class Arena {
   }
 
   void NewEpoch() { ++epoch_; }
-  void ReserveRanges(size_t count);                            // room for so many more free ranges without the heap
-  uint64_t reserved() const { return chunks_held_ * chunk_; }  // bytes of the chunks in use or in the pool
-  uint64_t held() const { return memory_->Fixed() ? bytes_ : reserved(); }  // physical bytes held
-  uint64_t pooled() const { return pool_.size() * chunk_; }                 // of these, mapped nowhere
+  // Ensures that `count` more free ranges need no heap allocation.
+  void ReserveRanges(size_t count);
+  uint64_t reserved() const { return chunks_held_ * chunk_; }               // bytes of the chunks in use or in the pool
+  uint64_t held() const { return memory_->Fixed() ? bytes_ : reserved(); }  // bytes of physical memory
+  uint64_t pooled() const { return pool_.size() * chunk_; }                 // ... of these, mapped nowhere
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
 

@@ -1,11 +1,11 @@
-// What both kinds of a context's memory have beside the arena: managed memory, and the copies and memsets of debug
-// mode.
+// The common functions of both kinds of context memory, apart from the arena: managed memory, and the copies and
+// memsets of debug mode.
 #include "runtime/memory/cuda_device_memory.h"
 
 namespace hotpack {
 
-// Only where the device can fault pages in: elsewhere managed memory takes its room on the device at once
-// (CUDA programming guide, "Unified memory": oversubscription needs concurrent managed access).
+// Only where the device can fault pages in. Elsewhere managed memory occupies the device at once (CUDA programming
+// guide, "Unified memory": oversubscription needs concurrent managed access).
 MemoryStatus ContextMemory::AllocateManaged(uint64_t bytes, DeviceAddress* address) {
   if (driver_->MemAllocManaged == nullptr || driver_->MemFree == nullptr) return MemoryStatus::kNotSupported;
   Scope scope(*this);
@@ -25,13 +25,13 @@ MemoryStatus ContextMemory::FreeManaged(DeviceAddress address) {
   return Count(driver_->MemFree(address));
 }
 
-// The context is current. A stream that waits for no other, so that using it while others are captured breaks no
-// capture.
+// The context must be current. Returns a stream that waits for no other, so that using it during a capture does not
+// break that capture.
 CUstream ContextMemory::OwnStream() {
   CUstream stream = own_stream_.load(std::memory_order_acquire);
   if (stream != nullptr || driver_->StreamCreate == nullptr) return stream;
   if (driver_->StreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return nullptr;
-  CUstream expected = nullptr;  // of two threads at once, one stream is left over until the context ends
+  CUstream expected = nullptr;  // if two threads race, one stream is left over until the context ends
   return own_stream_.compare_exchange_strong(expected, stream) ? stream : expected;
 }
 

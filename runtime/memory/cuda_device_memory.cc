@@ -48,9 +48,9 @@ bool ContextMemory::Synchronize() {
 
 namespace {
 
-// Called before the driver is, so that what the driver gave can be written down whatever the host's heap says.
+// Called before the driver call, so that the driver's result can be recorded even if the host's heap is exhausted.
 template <typename T>
-void MakeRoomForOne(std::vector<T>* list) {
+void ReserveOne(std::vector<T>* list) {
   if (list->size() == list->capacity()) list->reserve(2 * list->size() + 16);
 }
 
@@ -81,7 +81,7 @@ MemoryStatus CudaDeviceMemory::Initialize() {
   int vmm = 0;
   result = driver_->DeviceGetAttribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device_);
   if (result != CUDA_SUCCESS || vmm == 0 || !HasVirtualMemoryManagement(*driver_)) return MemoryStatus::kNotSupported;
-  int rdma = 0;  // memory of cuMemAlloc has it without being asked
+  int rdma = 0;  // memory of cuMemAlloc has it by default
   result = driver_->DeviceGetAttribute(&rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device_);
   rdma_ = result == CUDA_SUCCESS && rdma != 0;
   const CUmemAllocationProp prop = Prop();
@@ -99,7 +99,7 @@ MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
   if (!supported_) return MemoryStatus::kNotSupported;
   CUdeviceptr address = 0;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&reserved_); });
+  WithLock([this] { ReserveOne(&reserved_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0));
@@ -131,7 +131,7 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   MemoryStatus status;
   bool within = false;
   WithLock([&] {
-    MakeRoomForOne(&chunks_);
+    ReserveOne(&chunks_);
     within = (chunks_.size() + 1) * chunk_bytes_ <= limit();
   });
   if (!within) return MemoryStatus::kOutOfMemory;
@@ -139,7 +139,7 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
     Scope scope(*this);
     status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
     const bool refused = status == MemoryStatus::kFailed || status == MemoryStatus::kNotSupported;
-    if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without than not at all
+    if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without RDMA than no memory at all
       rdma_ = false;
       const CUmemAllocationProp simple = Prop();
       status = Count(driver_->MemCreate(&handle, chunk_bytes_, &simple, 0));
@@ -156,7 +156,7 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   bool ours = false;
   {
-    // First out of the list: the driver may give the same handle to the next CreateChunk of another thread.
+    // First remove it from the list: the driver may give the same handle to another thread's next CreateChunk.
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = std::find(chunks_.rbegin(), chunks_.rend(), chunk);
     ours = found != chunks_.rend();
@@ -179,7 +179,7 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&mapped_); });
+  WithLock([this] { ReserveOne(&mapped_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemMap(address, chunk_bytes_, 0, chunk, 0));
@@ -226,7 +226,8 @@ MemoryStatus CudaDeviceMemory::Enable(DeviceAddress address, uint64_t bytes) {
   return status;
 }
 
-// First the list, then what is mapped: whatever is mapped meanwhile finds the device in the list.
+// First adds the device to the list, then handles existing mappings: memory mapped meanwhile finds the device in the
+// list.
 void CudaDeviceMemory::AddPeer(CUdevice device) {
   if (!supported_ || device == device_) return;
   std::vector<Range> mapped;
@@ -239,7 +240,7 @@ void CudaDeviceMemory::AddPeer(CUdevice device) {
   Scope scope(*this);
   for (const Range& range : mapped) {
     if (Count(SetAccess(range.base, range.bytes, {device})) == MemoryStatus::kOk) continue;
-    for (uint64_t at = 0; at < range.bytes; at += chunk_bytes_) {  // part of it has been unmapped since
+    for (uint64_t at = 0; at < range.bytes; at += chunk_bytes_) {  // part of it has been unmapped meanwhile
       Count(SetAccess(range.base + at, chunk_bytes_, {device}));
     }
   }
@@ -248,7 +249,7 @@ void CudaDeviceMemory::AddPeer(CUdevice device) {
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&mapped_); });
+  WithLock([this] { ReserveOne(&mapped_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemUnmap(address, bytes));

@@ -1,5 +1,5 @@
-// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap), and what it
-// has in common with the other kind (plain_device_memory.h).
+// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap), and its
+// common part with plain_device_memory.h.
 #pragma once
 
 #include <atomic>
@@ -12,33 +12,32 @@
 
 namespace hotpack {
 
-// Waits until all work submitted to `context` (null: the current one) has finished. False: not possible now, because a
-// stream is capturing, or the driver failed. Given by whoever sees the captures (preload/streams/stream_order.h).
+// Waits until all work submitted to `context` (null: the current one) has finished. Returns false if a stream is
+// capturing or the driver failed. Provided by the code that sees the captures (preload/streams/stream_order.h).
 using SynchronizeContext = bool (*)(CUcontext context);
 
-// Memory of one context's device. Thread-safe. Every function makes its context current for as long as it runs when the
-// calling thread has another one, or none (frees come from foreign threads), and puts the thread's stream capture mode
-// to relaxed meanwhile, so that growth while some stream is capturing breaks no capture. No lock is held across a
-// driver call.
+// Memory of one context's device. Thread-safe. Holds no lock across a driver call. While it runs, every function
+// - makes its context current if the calling thread has another one, or none (frees come from foreign threads);
+// - sets the thread's stream capture mode to relaxed, so that growth during a capture does not break that capture.
 class ContextMemory : public DeviceMemory {
  public:
   // `driver` must outlive this object. Makes no driver call.
   ContextMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize)
       : driver_(driver), context_(context), synchronize_(synchronize) {}
 
-  // Asks the driver about the context's device; the context must be current. Call once, before anything else.
-  // kNotSupported: this kind of memory cannot be had here; all other functions then say so too.
+  // Queries the context's device; the context must be current. Call once, before any other function. kNotSupported:
+  // this kind of memory is not available here, and all other functions return the same.
   virtual MemoryStatus Initialize() = 0;
-  // Gives everything that is still held back to the driver: for the end of the context. No work may be using it, and no
-  // other function is called afterwards. Errors are ignored. `context_alive`: the context can still be made current.
+  // Gives all held memory back to the driver, when the context ends. No work may be using it. No other function may be
+  // called afterwards. Ignores errors. `context_alive`: the context can still be made current.
   virtual void ReleaseAll(bool context_alive) = 0;
-  // No more than so many bytes are taken from the device from now on; what is held already stays. UINT64_MAX: no limit.
-  // Only for memory that is taken piece by piece.
+  // Limits the bytes taken from the device from now on; memory already held stays. UINT64_MAX: no limit. Affects only
+  // memory that is taken piece by piece.
   void SetLimit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // Another device may use this memory from now on: what is mapped and what will be. For memory whose access the driver
-  // manages itself there is nothing to do. Errors are ignored: the driver then refuses the device's accesses.
+  // Lets another device use this memory: what is mapped now and later. Does nothing if the driver manages access
+  // itself. Ignores errors: the driver then refuses the device's accesses.
   virtual void AddPeer(CUdevice) {}
 
   uint64_t ChunkBytes() const override { return chunk_bytes_; }
@@ -51,7 +50,7 @@ class ContextMemory : public DeviceMemory {
 
   CUcontext context() const { return context_; }
   CUdevice device() const { return device_; }
-  // Driver calls made on behalf of the DeviceMemory functions (one each; context switches are not counted).
+  // Driver calls made for the DeviceMemory functions (one each; context switches do not count).
   uint64_t DriverCalls() const { return driver_calls_.load(std::memory_order_relaxed); }
 
  protected:
@@ -71,11 +70,11 @@ class ContextMemory : public DeviceMemory {
   std::atomic<uint64_t> limit_{UINT64_MAX};
 
   std::atomic<uint64_t> driver_calls_{0};
-  std::atomic<CUstream> own_stream_{nullptr};  // of Fill and Read; goes with the context
+  std::atomic<CUstream> own_stream_{nullptr};  // of Fill and Read; destroyed with the context
 };
 
-// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate, cuMemAlloc and their
-// like count as "potentially unsafe" calls while a stream is capturing in global mode (cuda.h,
+// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate, cuMemAlloc and similar
+// calls count as "potentially unsafe" while a stream is capturing in global mode (cuda.h,
 // cuThreadExchangeStreamCaptureMode).
 class ContextMemory::Scope {
  public:
@@ -91,8 +90,8 @@ class ContextMemory::Scope {
   bool exchanged_ = false;
 };
 
-// Chunks of the driver's minimum granularity, at least 64 KiB; usable by GPUDirect RDMA where the device supports that
-// for such memory. cuCtxDestroy does not take memory of cuMemCreate with it (cuda.h), so ReleaseAll matters.
+// Chunks have the driver's minimum granularity, at least 64 KiB. GPUDirect RDMA can use them where the device supports
+// that for such memory. cuCtxDestroy does not release memory of cuMemCreate (cuda.h), so ReleaseAll is needed.
 class CudaDeviceMemory : public ContextMemory {
  public:
   using ContextMemory::ContextMemory;
@@ -111,8 +110,8 @@ class CudaDeviceMemory : public ContextMemory {
   CUmemAllocationProp Prop() const;
   CUresult SetAccess(DeviceAddress address, uint64_t bytes, const std::vector<CUdevice>& devices) const;
 
-  std::atomic<bool> rdma_{false};  // chunks are made for GPUDirect RDMA
-  // What is held, for ReleaseAll. Only growth and trimming come here, never the fast path.
+  std::atomic<bool> rdma_{false};  // chunks are created for GPUDirect RDMA
+  // Memory held, for ReleaseAll. Used only by growth and trimming, never by the fast path.
   struct Range {
     DeviceAddress base;
     uint64_t bytes;
@@ -129,7 +128,7 @@ class CudaDeviceMemory : public ContextMemory {
   std::vector<CUdevice> peers_;
 };
 
-// What a driver's answer means to the engine.
+// Translates a driver's result for the engine.
 MemoryStatus ToMemoryStatus(CUresult result);
 
 }  // namespace hotpack

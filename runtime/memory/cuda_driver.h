@@ -1,5 +1,5 @@
-// The real driver's functions that the runtime itself calls, as pointers. They are looked up behind the hooks, so a
-// call through this table never comes back into them.
+// The real driver's functions that the runtime calls, as pointers. They are looked up behind the hooks, so a call
+// through this table never re-enters the hooks.
 #pragma once
 
 #include <cuda.h>
@@ -60,16 +60,15 @@ namespace hotpack {
   X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2)                              \
   X(StreamCreate, cuStreamCreate)
 
-// A null member: this driver does not have the function. Plain data; written once, before it is shared.
+// A null member: this driver lacks the function. Plain data; written once, before it is shared.
 struct CudaDriver {
 #define HOTPACK_MEMBER(member, symbol) decltype(&::symbol) member = nullptr;
   HOTPACK_DRIVER_FUNCTIONS(HOTPACK_MEMBER)
 #undef HOTPACK_MEMBER
 };
 
-// Take back what was changed for the calling thread for a while: a context that was pushed, the capture mode (`mode` is
-// the one to go back to). A driver that fails to is asked again, because the program must not find itself in another
-// context or mode than its own.
+// Restore state of the calling thread that was changed temporarily: a pushed context, or the capture mode (`mode`: the
+// previous one). They retry if the driver fails, because the program must not continue in another context or mode.
 inline constexpr int kAttemptsToRestore = 3;
 inline void PopContext(const CudaDriver& driver) {
   CUcontext popped = nullptr;
@@ -81,7 +80,7 @@ inline void RestoreCaptureMode(const CudaDriver& driver, CUstreamCaptureMode* mo
   }
 }
 
-// While it lives the calling thread may make calls that a capture, its own or another thread's, forbids in global mode
+// While it lives, the calling thread may make calls that a capture, its own or another thread's, forbids in global mode
 // ("potentially unsafe" ones: CUDA driver API, cuThreadExchangeStreamCaptureMode).
 class RelaxedCaptureMode {
  public:
@@ -101,7 +100,7 @@ class RelaxedCaptureMode {
   bool exchanged_ = false;
 };
 
-// Fills in the table. `lookup(symbol)` gives the real function of that exported name, or null.
+// Fills in the table. `lookup(symbol)` returns the real function of that exported name, or null.
 template <typename Lookup>
 void LoadCudaDriver(Lookup lookup, CudaDriver* driver) {
 #define HOTPACK_LOAD(member, symbol) driver->member = reinterpret_cast<decltype(driver->member)>(lookup(#symbol));

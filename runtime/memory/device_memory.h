@@ -1,4 +1,4 @@
-// The seam between the runtime and the device: virtual address ranges and physical chunks of one context.
+// The interface between the runtime and the device: virtual address ranges and physical chunks of one context.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ enum class MemoryStatus : uint8_t {
   kFailed,         // any other driver error
 };
 
-// All functions may be called from any thread; the engine never holds a lock across them. Each counts as one driver
-// call. Implementations: CudaDeviceMemory and PlainDeviceMemory (the driver), FakeDeviceMemory in tests.
+// Thread-safe: any thread may call any function. The engine never holds a lock across a call. Each call counts as one
+// driver call. Implementations: CudaDeviceMemory and PlainDeviceMemory (the driver), FakeDeviceMemory in tests.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual uint64_t ChunkBytes() const = 0;  // size and alignment of a chunk; a power of two, at least 64 KiB
-  virtual uint64_t TotalBytes() const = 0;  // physical memory that may be had
-  // True: the whole reservation has its memory from the start and keeps it; chunks cost nothing and save nothing.
+  virtual uint64_t TotalBytes() const = 0;  // available physical memory
+  // True: the whole reservation has memory from the start and keeps it. Chunks then cost and save nothing.
   virtual bool Fixed() const { return false; }
   virtual MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) = 0;
   virtual MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) = 0;
@@ -31,19 +31,21 @@ class DeviceMemory {
   virtual MemoryStatus ReleaseChunk(ChunkHandle chunk) = 0;
   // Maps one chunk at `address` (a multiple of ChunkBytes()). Not accessible before Enable.
   virtual MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) = 0;
-  // Makes [address, address + bytes), mapped throughout, readable and writable by the device.
+  // Makes [address, address + bytes) readable and writable by the device. All of it must be mapped.
   virtual MemoryStatus Enable(DeviceAddress address, uint64_t bytes) = 0;
-  // Unmaps [address, address + bytes), mapped throughout. No work may be using it.
+  // Unmaps [address, address + bytes). All of it must be mapped, and no work may be using it.
   virtual MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) = 0;
-  // Waits until all work submitted to the context so far has finished. False: not possible now (a stream is capturing).
+  // Waits until all work submitted to the context so far has finished. Returns false if that is not possible now (a
+  // stream is capturing).
   virtual bool Synchronize() = 0;
 
-  // What is needed beside the arena, if at all: kNotSupported where it cannot be had.
-  // `bytes` of managed memory, which the device reaches although it need not have room for it.
+  // The functions below are optional, in addition to the arena. Each returns kNotSupported if it is not available.
+
+  // Allocates `bytes` of managed memory, which the device can access even if it has no space for it.
   virtual MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address);
   virtual MemoryStatus FreeManaged(DeviceAddress address);
-  // Writes `value` over [address, address + bytes) / copies it to the host. Done on return, on a stream of their own
-  // that waits for no other: allowed while a stream is capturing.
+  // Fill writes `value` over [address, address + bytes); Read copies it to the host. Both are done on return. They use
+  // a stream of their own that waits for no other: allowed while a stream is capturing.
   virtual MemoryStatus Fill(DeviceAddress address, uint64_t bytes, uint8_t value);
   virtual MemoryStatus Read(DeviceAddress address, uint64_t bytes, void* to);
 };

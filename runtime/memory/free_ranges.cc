@@ -12,7 +12,7 @@ void FreeRanges::Erase(Map::iterator it) {
   by_begin_.erase(it);
 }
 
-// The range becomes [begin, begin + bytes), which keeps its place among the others. Its nodes are used again.
+// Changes the range to [begin, begin + bytes), which must keep its order among the others. Reuses its nodes.
 void FreeRanges::Change(Map::iterator it, uint64_t begin, uint64_t bytes) {
   auto size = by_bytes_.extract({it->second, it->first});
   size.value() = {bytes, begin};

@@ -8,26 +8,27 @@
 
 namespace hotpack {
 
-// Disjoint, maximal ranges [begin, begin + bytes). Not thread-safe. O(log ranges) each; nodes come from `memory`, so
-// that a steady state allocates nothing from the heap.
+// Disjoint, maximal ranges [begin, begin + bytes). Not thread-safe. Each operation is O(log ranges). Nodes come from
+// `memory`, so that a steady state makes no heap allocation.
 class FreeRanges {
  public:
   using Map = std::pmr::map<uint64_t, uint64_t>;  // begin → bytes
 
   explicit FreeRanges(std::pmr::memory_resource* memory) : by_begin_(memory), by_bytes_(memory) {}
 
-  // Adds a range that overlaps none; joins it with its neighbours.
+  // Adds a range that overlaps no other; joins it with its neighbours.
   void Add(uint64_t begin, uint64_t bytes);
   // Removes [begin, begin + bytes), which must lie within one range.
   void Remove(uint64_t begin, uint64_t bytes);
-  // The smallest range that holds `bytes`, the lowest of several; false if there is none. Not removed.
+  // Finds the smallest range that holds `bytes`, the lowest if several do. Returns false if there is none. Does not
+  // remove it.
   bool BestFit(uint64_t bytes, uint64_t* begin) const {
     uint64_t length = 0;
     return BestFit(bytes, begin, &length);
   }
-  // The same; *length: its size.
+  // The same. *length: the size of the range.
   bool BestFit(uint64_t bytes, uint64_t* begin, uint64_t* length) const;
-  // The range that contains `address`; ranges().end() if none does.
+  // Returns the range that contains `address`; ranges().end() if none does.
   Map::const_iterator Containing(uint64_t address) const;
 
   const Map& ranges() const { return by_begin_; }

@@ -12,13 +12,13 @@ uint64_t RoundedUp(uint64_t bytes) { return (bytes + kBlockUnit - 1) / kBlockUni
 
 }  // namespace
 
-Guards::Guards(DeviceMemory* memory, const GuardOptions& options, Say say)
-    : memory_(memory), options_(options), say_(say) {}
+Guards::Guards(DeviceMemory* memory, const GuardOptions& options, LogLine log)
+    : memory_(memory), options_(options), log_(log) {}
 
-// What is guarded behind the block: up to the end of its last 512 bytes, and the gap.
+// Returns the guarded bytes behind the block: up to the end of its last 512 bytes, and the gap.
 uint64_t Guards::Tail(const Block& block) const { return RoundedUp(block.bytes) - block.bytes + options_.gap_bytes; }
 
-// Work that used the memory before may still run: the release that ended it only ordered what comes after it.
+// Waits for earlier work on the memory: the release that ended it only ordered later work.
 bool Guards::Fill(DeviceAddress address, const Block& block) {
   if (options_.gap_bytes == 0 || !memory_->Synchronize()) return false;
   return memory_->Fill(address - options_.gap_bytes, options_.gap_bytes, kGuardByte) == MemoryStatus::kOk &&
@@ -54,7 +54,7 @@ bool Guards::Returned(DeviceAddress address, DeviceAddress* outer) {
   return true;
 }
 
-// Looks at [from, from + bytes), in ascending order, for the first byte that is not as it was filled, or the last one.
+// Checks [from, from + bytes), in ascending order, for the first byte that differs from the fill, or the last one.
 bool Guards::Look(DeviceAddress from, uint64_t bytes, DeviceAddress block, BadByte* bad, bool last) {
   constexpr uint64_t kPiece = uint64_t{1} << 16;
   std::vector<uint8_t> copy(std::min(bytes, kPiece));
@@ -68,7 +68,7 @@ bool Guards::Look(DeviceAddress from, uint64_t bytes, DeviceAddress block, BadBy
   return true;
 }
 
-// The bad byte nearest to the block is the one that says most: the last before it, the first after it.
+// Reports the bad byte nearest to the block, which is the most informative: the last before it, the first after it.
 Guards::Finding Guards::Check(DeviceAddress address, const Block& block) {
   Finding finding;
   const bool looked = Look(address - options_.gap_bytes, options_.gap_bytes, address, &finding.before, /*last=*/true) &&
@@ -76,7 +76,7 @@ Guards::Finding Guards::Check(DeviceAddress address, const Block& block) {
   return looked ? finding : Finding{};
 }
 
-// No lock is held while the driver copies. What was read of a block's gaps counts if the same block is live afterwards.
+// Holds no lock while the driver copies. A block's gaps as read count only if the same block is live afterwards.
 uint64_t Guards::CheckLive() {
   std::map<DeviceAddress, Block> live;
   {
@@ -110,7 +110,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
     std::lock_guard lock(mutex_);
     count = ++bad_writes_;
   }
-  if (say_ == nullptr || count > kMaxReports) return;
+  if (log_ == nullptr || count > kMaxReports) return;
   char request[64] = "a request outside the monitored ones";
   const GuardedRequest& name = block.request;
   const auto ordinal = static_cast<unsigned long long>(name.ordinal);
@@ -128,7 +128,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
            static_cast<unsigned long long>(address), static_cast<unsigned long long>(block.bytes), request,
            static_cast<unsigned long long>(distance), before ? "before its start" : "after its end", bad.value,
            count == kMaxReports ? "; no more of these are said" : "");
-  say_(line);
+  log_(line);
 }
 
 bool Guards::Find(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {

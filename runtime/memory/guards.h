@@ -1,12 +1,13 @@
-// Debug mode: gaps around the blocks, so that a write out of bounds hits no neighbour and is found when the block is
-// released; and a pattern over released memory, so that what is read from it later is recognised.
+// Debug mode.
+// - Gaps around the blocks: a write out of bounds hits no neighbour, and is found when the block is released.
+// - A pattern over released memory: data read from it later can be recognised.
 //
 //   engine's block  ├── gap ──┤├──── the program's block ────┤├── rest of 512 + gap ──┤
 //   filled with      A7 A7 A7    (as it was)                   A7 A7 A7                     at the request
 //                              DB DB DB                                                     at the release (poison)
 //
-// The bytes are written and read on a stream of hotpack's own when the device is idle. While a stream is capturing that
-// cannot be waited for: blocks of that time have their gaps, but nobody looks at them.
+// The bytes are written and read on a stream of hotpack's own when the device is idle. While a stream is capturing, the
+// device cannot be waited for: blocks of that time have gaps, but the gaps are not checked.
 #pragma once
 
 #include <cstdint>
@@ -20,43 +21,43 @@
 namespace hotpack {
 
 struct GuardOptions {
-  uint64_t gap_bytes = 0;  // before and after each block; a multiple of 512; 0: none
+  uint64_t gap_bytes = 0;  // before and after each block; a multiple of 512; 0: no gaps
   bool poison = false;     // released memory is overwritten
   bool on() const { return gap_bytes != 0 || poison; }
 };
 
-// A request in words of the run: its ordinal, and where it is in the iteration if there is a script.
+// Identifies a request for messages: its ordinal in the run, and its position in the iteration if there is a script.
 struct GuardedRequest {
   uint64_t ordinal = 0;       // of the run; UINT64_MAX: not monitored
   uint64_t in_iteration = 0;  // from 0
   bool has_iteration = false;
 };
 
-// Thread-safe. Waits for the device and calls the driver at every request and release: it is a debug mode.
+// Thread-safe. Every request and release waits for the device and calls the driver: this is for debugging only.
 class Guards {
  public:
   static constexpr uint8_t kGuardByte = 0xA7, kPoisonByte = 0xDB;
   static constexpr int kMaxReports = 20;
-  using Say = void (*)(const char* line);
+  using LogLine = void (*)(const char* line);
 
-  // `memory` must outlive this object. `say` takes one line without its end; null: none is said.
-  Guards(DeviceMemory* memory, const GuardOptions& options, Say say);
+  // `memory` must outlive this object. `say` takes one line without its end; null: no lines.
+  Guards(DeviceMemory* memory, const GuardOptions& options, LogLine log);
 
-  // What is to be asked of the engine for a block of `bytes`.
+  // Returns the size to request from the engine for a block of `bytes`.
   uint64_t Padded(uint64_t bytes) const { return bytes + 2 * options_.gap_bytes; }
 
-  // The engine gave the block at `outer`; returns where the program's `bytes` begin. Fills the gaps.
+  // Fills the gaps of the engine's block at `outer`. Returns where the program's `bytes` begin.
   DeviceAddress Given(DeviceAddress outer, uint64_t bytes, const GuardedRequest& request);
-  // The program gives the block at `address` back: its gaps are looked at, and it is poisoned. False: no block of the
-  // program begins there. *outer: the engine's block.
+  // Checks the gaps of the block that the program releases at `address`, and poisons it. Returns false if no block of
+  // the program begins there. *outer: the engine's block.
   bool Returned(DeviceAddress address, DeviceAddress* outer);
-  // Looks at the gaps of all live blocks, those of weights for one, which are released late or never. A bad write is
-  // said once. Nothing is looked at while a stream captures. Returns bad_writes().
+  // Checks the gaps of all live blocks, including weights, which are released late or never. Reports each bad write
+  // once. Checks nothing while a stream captures. Returns bad_writes().
   uint64_t CheckLive();
-  // The program's block that contains `address`: start, and bytes rounded up to 512.
+  // Finds the program's block that contains `address`: start, and bytes rounded up to 512.
   bool Find(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
 
-  // Largest sum of what the program asked for at once, each rounded up to 512: bytes.
+  // Returns the largest sum of live blocks as the program requested them, each rounded up to 512: bytes.
   uint64_t live_peak();
   uint64_t bad_writes();  // found so far: at most one before and one after each block
 
@@ -64,8 +65,8 @@ class Guards {
   struct Block {
     uint64_t bytes = 0;
     GuardedRequest request;
-    uint64_t serial = 0;   // tells it from later blocks at its address
-    bool guarded = false;  // the gaps have been filled, and nothing was found yet
+    uint64_t serial = 0;   // distinguishes it from later blocks at its address
+    bool guarded = false;  // the gaps are filled, and no bad write was found yet
   };
   struct BadByte {
     bool found = false;
@@ -85,8 +86,8 @@ class Guards {
 
   DeviceMemory* const memory_;
   const GuardOptions options_;
-  const Say say_;
-  std::mutex mutex_;                       // of what follows; never held across a driver call
+  const LogLine log_;
+  std::mutex mutex_;                       // guards the members below; never held across a driver call
   std::map<DeviceAddress, Block> blocks_;  // by the program's address
   uint64_t live_bytes_ = 0, live_peak_ = 0;
   uint64_t next_serial_ = 0;

@@ -13,7 +13,7 @@ uint64_t Up(uint64_t bytes) { return (bytes + kGrain - 1) / kGrain * kGrain; }
 
 }  // namespace
 
-// At most 64 segments of the usual size, so that there is always a place in the table for those of large blocks.
+// At most 64 segments of the usual size, so that the table always has an entry for those of large blocks.
 ManagedSpill::ManagedSpill(uint64_t limit_bytes)
     : limit_(std::min(limit_bytes, kLengthMask * kPage)), least_(Up(std::max(uint64_t{64} << 20, limit_ / 64))) {}
 

@@ -1,8 +1,8 @@
-// Managed memory for blocks that the device has no room for, while the job is observed: a sample run may be larger than
-// the device (Sekiyama 2018, §1). Segments of managed memory beside the arena, each with its own free ranges.
+// Managed memory for blocks that do not fit the device while the job is observed: a sample run may be larger than the
+// device (Sekiyama 2018, §1). It consists of segments outside the arena, each with its own free ranges.
 //
-// Managed memory is populated where it is touched, so a segment that is larger than what it holds costs nothing but
-// addresses. A block in it stays where it is until it is released: it cannot be moved.
+// Managed memory is populated on first touch. So a segment larger than its blocks costs only addresses. A block in a
+// segment cannot be moved: it stays until it is released.
 #pragma once
 
 #include <array>
@@ -17,33 +17,32 @@
 
 namespace hotpack {
 
-// All functions but Owns need the engine's lock and make no driver call: the segments are made and given back by the
-// engine, in between.
+// All functions except Owns need the engine's lock. None makes a driver call: the engine allocates and frees the
+// segments between these calls.
 class ManagedSpill {
  public:
   explicit ManagedSpill(uint64_t limit_bytes);
 
-  // Whether `address` lies in a segment. Lock-free, O(segments), which are none as a rule.
+  // Returns whether `address` lies in a segment. Lock-free, O(segments); usually there are none.
   bool Owns(DeviceAddress address) const;
 
-  // A place for `bytes` (a multiple of 512) in the segments there are: the first that has one. O(segments + log
-  // ranges).
+  // Places `bytes` (a multiple of 512) in the first existing segment that has space. O(segments + log ranges).
   bool TryAllocate(uint64_t bytes, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes);
 
-  // The size of a new segment that holds a block of `bytes`; it counts from now on. 0: that would be more than the
-  // limit.
+  // Returns the size of a new segment that holds a block of `bytes`, and counts it from now on. Returns 0 if that would
+  // exceed the limit.
   uint64_t BeginGrowth(uint64_t bytes);
-  // The segment of BeginGrowth lies at `base`; 0: it was not to be had. False: it cannot be used and is the caller's to
-  // give back (not aligned to 4 KiB).
+  // Adds the segment of BeginGrowth at `base`; 0: the driver refused the segment. Returns false if it cannot be used
+  // (not aligned to 4 KiB, or the table is full): the caller must free it.
   bool FinishGrowth(uint64_t segment, DeviceAddress base);
-  // Takes out a segment without blocks: the caller waits for the device and gives it back. False: there is none.
+  // Removes a segment without blocks: the caller waits for the device and frees it. Returns false if there is none.
   bool TakeEmpty(DeviceAddress* base, uint64_t* segment);
-  // TakeEmpty undone (the device could not be waited for): nobody else has had the lock meanwhile, or the segment's
-  // addresses were ours all the time; either way it is as before.
+  // Undoes TakeEmpty, if the device could not be waited for. The state is as before, even if other threads had the lock
+  // meanwhile: the segment's addresses were ours all the time.
   void PutBack(DeviceAddress base, uint64_t segment);
 
-  uint64_t limit() const { return limit_; }  // bytes of all segments together; 0: no managed memory
+  uint64_t limit() const { return limit_; }  // maximum bytes of all segments together; 0: no managed memory
   uint64_t used() const { return used_; }    // bytes of blocks
   uint64_t peak() const { return peak_; }
 
@@ -58,8 +57,8 @@ class ManagedSpill {
   void Publish(size_t index);
 
   const uint64_t limit_;
-  const uint64_t least_;  // bytes of a segment
-  uint64_t total_ = 0;    // bytes of all segments, those being made included
+  const uint64_t least_;  // minimum bytes of a segment
+  uint64_t total_ = 0;    // bytes of all segments, including those being allocated
   uint64_t used_ = 0, peak_ = 0;
   NodePool nodes_;
   std::array<Segment, kSegments> segments_;

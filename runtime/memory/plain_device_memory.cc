@@ -29,7 +29,7 @@ MemoryStatus PlainDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
   MemoryStatus status;
   {
     Scope scope(*this);
-    status = Count(driver_->MemAlloc(&address, bytes + chunk_bytes_));  // cuMemAlloc aligns less than we need
+    status = Count(driver_->MemAlloc(&address, bytes + chunk_bytes_));  // cuMemAlloc guarantees a smaller alignment
   }
   if (status != MemoryStatus::kOk) return status;
   allocation_.store(address);
@@ -56,7 +56,7 @@ MemoryStatus PlainDeviceMemory::Unmap(DeviceAddress, uint64_t) { return Status()
 
 void PlainDeviceMemory::ReleaseAll(bool context_alive) {
   const CUdeviceptr address = allocation_.exchange(0);
-  if (address == 0 || !context_alive) return;  // what cuMemAlloc gave goes with its context
+  if (address == 0 || !context_alive) return;  // memory of cuMemAlloc is released with its context
   if (driver_->CtxPushCurrent(context_) != CUDA_SUCCESS) return;
   driver_->MemFree(address);
   PopContext(*driver_);

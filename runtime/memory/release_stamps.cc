@@ -34,7 +34,7 @@ void ReleaseStamps::Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexce
 
 void ReleaseStamps::Put(uint64_t begin, uint64_t end, const ReuseAfter& after) noexcept {
   ReuseAfter before;
-  Take(begin, end, &before);  // nothing as a rule; never two at an address
+  Take(begin, end, &before);  // usually nothing; never two at an address
   if (ranges_.size() >= next_sweep_) {
     std::erase_if(ranges_, [this](const auto& entry) { return entry.second.after.LatestTick() <= settled_; });
     next_sweep_ = 2 * ranges_.size() + 1024;

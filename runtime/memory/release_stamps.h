@@ -1,4 +1,4 @@
-// Address by address, the releases that the next work there must come after.
+// For each address, the releases that the next work there must come after.
 //
 //   address ►  ├── A: stream 2, tick 7 ──┤├─ B: all, tick 9 ─┤     ├─ C: stream 0, tick 3 ─┤
 //                      └──── a block here takes {2: 7, all: 9} ────┘
@@ -12,8 +12,8 @@
 
 namespace hotpack {
 
-// Not thread-safe. Each operation O(log ranges + ranges touched). Nodes come from `memory`; if it has none left, what
-// would have been kept of one range counts for all addresses: more is waited for than need be, nothing is forgotten.
+// Not thread-safe. Each operation is O(log ranges + ranges touched). Nodes come from `memory`. If it has none left, the
+// release counts for all addresses: later work waits for more than necessary, and nothing is forgotten.
 class ReleaseStamps {
  public:
   explicit ReleaseStamps(std::pmr::memory_resource* memory) : ranges_(memory) {}
@@ -21,16 +21,16 @@ class ReleaseStamps {
   bool empty() const { return ranges_.empty() && everywhere_ == 0; }
   size_t size() const { return ranges_.size(); }
 
-  // A block of [begin, end) was released. What its memory had to come after before counts no more: the block took it.
+  // Records that a block of [begin, end) was released. Earlier releases there count no more: the block already came
+  // after them.
   void Put(uint64_t begin, uint64_t end, const ReuseAfter& after) noexcept;
-  // A block of [begin, end) is handed out: adds to `after` what it must come after (what is settled left out), and
-  // forgets it.
+  // Hands out [begin, end): adds to `after` the unsettled releases that its work must come after, and forgets them.
   void Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexcept;
-  // Releases up to `tick` were not put, wherever they were: until they are settled, all memory comes after them.
+  // Releases up to `tick` were not recorded with Put. Until they are settled, all memory comes after them.
   void PutEverywhere(uint64_t tick) noexcept {
     if (tick > settled_ && tick > everywhere_) everywhere_ = tick;
   }
-  // All releases up to `tick` come before any work that is submitted from now on.
+  // Declares that all releases up to `tick` come before any work that is submitted from now on.
   void Settle(uint64_t tick) noexcept;
 
  private:

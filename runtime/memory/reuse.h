@@ -1,12 +1,12 @@
-// What work on memory that is handed out again must come after: the releases of the blocks that lay there before.
+// What work on reused memory must come after: the releases of the blocks that lay there before.
 //
-// A release has a tick (of one counter a process, from 1) and was made on a stream, in one of three ways:
+// A release has a tick (from 1, of one counter per process) and was made on a stream, in one of three ways:
 //   ordered   the block's last uses come before that point of the stream (cuMemFreeAsync)
 //   pooled    the block returns to its stream's pool (PyTorch, CuPy): work of any stream that was submitted before the
-//             release may use it. The stream itself needs no order, any other one waits for all of that work
+//             release may use it. The stream itself needs no order; any other stream waits for all of that work
 //   any       the uses may be on any stream (cuMemFree): kAllStreams
-// preload/streams/stream_order.h gives out ticks and numbers of streams and makes the order. The engine remembers it by
-// address.
+// preload/streams/stream_order.h assigns ticks and stream numbers, and establishes the order. The engine stores the
+// releases by address.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,17 @@ namespace hotpack {
 
 inline constexpr uint32_t kAllStreams = UINT32_MAX;
 
-// A number, never 0, by which a block that is released to its stream's pool is told again. Two blocks may share one.
+// Returns a number, never 0, that identifies a block released to its stream's pool. Two blocks may share a number.
 inline uint32_t PooledBlock(uint64_t address) { return static_cast<uint32_t>(address >> 9) | 1; }
 
-// A set of releases, in bounded space: of each stream the latest. When there are too many streams, all of them.
-// Plain data, not thread-safe.
+// A set of releases in bounded space: the latest of each stream. Too many streams are merged into "all streams". Plain
+// data, not thread-safe.
 struct ReuseAfter {
   static constexpr uint32_t kStreams = 3;
   struct Point {
     uint64_t tick;
     uint32_t stream;
-    uint32_t pooled_block;  // not 0: a pooled release, of the block with this number (PooledBlock)
+    uint32_t pooled_block;  // not 0: a pooled release of the block with this number (PooledBlock)
   };
 
   uint64_t all_tick = 0;  // releases of any stream up to this tick; 0: none
@@ -44,8 +44,8 @@ struct ReuseAfter {
     }
     for (uint32_t i = 0; i < count; ++i) {
       if (points[i].stream != stream) continue;
-      // Both kinds on one stream: the pooled one asks for more of other streams, and for nothing of this one that its
-      // owner does not order by itself. An ordered one asks this stream for nothing either.
+      // Both kinds on one stream: the pooled release demands more of other streams. Neither demands anything of this
+      // stream that the memory's owner does not order already.
       if (pooled_block != 0 && (points[i].pooled_block == 0 || tick > points[i].tick))
         points[i].pooled_block = pooled_block;
       points[i].tick = std::max(points[i].tick, tick);

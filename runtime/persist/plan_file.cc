@@ -22,7 +22,7 @@ constexpr size_t kHeaderBytes = 512, kScriptBytes = 40, kEntryBytes = 16, kReque
 constexpr size_t kProgramMax = 256, kDeviceMax = 128;
 constexpr uint32_t kMaxScripts = 64;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 22;  // of one script
-// Where the header has what.
+// Positions of the header's fields.
 constexpr size_t kVersionAt = 8, kHeaderBytesAt = 10, kScriptsAt = 12, kFileBytesAt = 16, kChecksumAt = 24,
                  kToolAt = 28, kCreatedAt = 32, kChunkAt = 40, kDeviceBytesAt = 48, kLivePeakAt = 56, kBeforeAt = 64,
                  kRequestsAt = 72, kOpeningScriptAt = 76, kProgramLengthAt = 80, kDeviceLengthAt = 84, kProgramAt = 88,
@@ -49,7 +49,7 @@ uint32_t Crc(uint32_t crc, const uint8_t* data, size_t size) {
   return crc;
 }
 
-// Of the whole file, with zeros where the checksum stands.
+// Computes the checksum of the whole file, with zeros at the checksum's position.
 uint32_t Checksum(const uint8_t* data, size_t size) {
   constexpr uint8_t kZeros[4] = {};
   uint32_t crc = Crc(~0u, data, kChecksumAt);
@@ -58,7 +58,7 @@ uint32_t Checksum(const uint8_t* data, size_t size) {
 }
 
 template <typename T>
-void Put(uint8_t* at, T value) {  // little endian, whatever the machine
+void Put(uint8_t* at, T value) {  // little endian on any machine
   for (size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * i));
 }
 template <typename T>
@@ -87,7 +87,7 @@ uint8_t* PutScript(uint8_t* at, const Script& script) {
   return at;
 }
 
-// One entry of a script of `n`; false: it cannot be.
+// Reads one entry of a script of `n`. Returns false if it is invalid.
 bool GetBlock(const uint8_t* at, uint32_t n, ProfileBlock* block, uint32_t* offset) {
   block->units = Get<uint32_t>(at);
   block->age = Get<uint32_t>(at + 4);
@@ -100,7 +100,7 @@ bool GetBlock(const uint8_t* at, uint32_t n, ProfileBlock* block, uint32_t* offs
   return *offset + uint64_t{block->units} <= kMaxArenaBytes / kBlockUnit;
 }
 
-// What is live where the cycle begins.
+// Counts the blocks live at the cycle's beginning.
 void CountCarried(Profile* profile) {
   const uint64_t n = profile->blocks.size();
   for (uint64_t i = 0; i < n; ++i) {
@@ -111,7 +111,7 @@ void CountCarried(Profile* profile) {
   }
 }
 
-// The script at `at`, which has `left` bytes behind it; moves on to what comes behind.
+// Reads the script at `at`, with `left` bytes from there on. Advances both past it.
 std::shared_ptr<const Script> GetScript(const uint8_t** at, size_t* left) {
   if (*left < kScriptBytes) return nullptr;
   const uint8_t* head = *at;
@@ -146,7 +146,7 @@ std::shared_ptr<const Script> GetScript(const uint8_t** at, size_t* left) {
       CompileScript(profile, index, placement.offsets, {}, 0, static_cast<Bytes>(bound)));
 }
 
-// Reads what follows the scripts: all of it.
+// Reads the rest of the file, after the scripts.
 bool GetOpening(const uint8_t* header, const uint8_t* at, size_t left, SavedPlan* plan) {
   Opening& opening = plan->opening;
   const uint32_t count = Get<uint32_t>(header + kRequestsAt);
@@ -172,7 +172,7 @@ bool GetText(const uint8_t* header, size_t length_at, size_t at, size_t most, st
   return true;
 }
 
-// Closes it at the end.
+// Closes the file in its destructor.
 class File {
  public:
   explicit File(int fd) : fd_(fd) {}
@@ -187,7 +187,7 @@ class File {
   int fd_;
 };
 
-// Up to `size` bytes from the beginning; fewer at the end of the file. -1 with errno set.
+// Reads up to `size` bytes from the beginning; fewer at the end of the file. Returns -1 with errno set on error.
 ssize_t ReadUpTo(int fd, uint8_t* data, size_t size) {
   size_t done = 0;
   while (done < size) {
@@ -200,7 +200,7 @@ ssize_t ReadUpTo(int fd, uint8_t* data, size_t size) {
   return static_cast<ssize_t>(done);
 }
 
-// Opens a regular file; a pipe without a writer must not hold us up.
+// Opens a regular file. Does not block on a pipe without a writer.
 int OpenRegular(const char* path, struct stat* info) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return -1;
@@ -212,7 +212,8 @@ int OpenRegular(const char* path, struct stat* info) {
   return -1;
 }
 
-// Whether what is at `path` may be replaced by a plan: there is nothing, nothing but an empty file, or a plan.
+// Returns 0 if the file at `path` may be replaced by a plan: there is no file, an empty file, or a plan. Otherwise
+// returns an errno value (EEXIST: another file).
 int MayReplace(const char* path) {
   struct stat info;
   const File file(OpenRegular(path, &info));

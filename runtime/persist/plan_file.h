@@ -1,5 +1,5 @@
-// The file that a plan is kept in between runs. docs/plan_format.md has it byte by byte. The format, and files; where
-// they are and when they are written is preload/serve/plan_store.h's affair.
+// The file format in which a plan is stored between runs; docs/plan_format.md describes each byte.
+// preload/serve/plan_store.h decides where the files are and when they are written.
 #pragma once
 
 #include <cstddef>
@@ -13,32 +13,31 @@ namespace hotpack {
 
 enum class PlanFileStatus : uint8_t {
   kOk,
-  kCannotRead,  // errno says why; ENOENT: there is none
-  kNotAPlan,    // no plan file at all
-  kVersion,     // one of another version
-  kDamaged,     // torn, or a byte is not what was written
-  kInvalid,     // whole, but what it says is no plan: offsets that collide, ...
+  kCannotRead,  // errno says why; ENOENT: there is no file
+  kNotAPlan,    // not a plan file
+  kVersion,     // a plan file of another version
+  kDamaged,     // truncated, or a byte differs from what was written
+  kInvalid,     // complete, but its contents are no valid plan: colliding offsets, ...
 };
 const char* PlanFileText(PlanFileStatus status);  // a static string in plain words
 
-// The bytes of a file that holds `plan`. Scripts must have no holes. O(size).
+// Returns the bytes of a file that holds `plan`. Scripts must have no fragments. O(size).
 std::vector<uint8_t> EncodePlan(const SavedPlan& plan);
 
-// Any bytes are taken or refused: everything is checked, and what follows from the rest (successors, heights) is
-// computed anew. Memory: at most some 40 times `size`. O(size log size). *plan is only written if kOk. Throws
-// std::bad_alloc.
+// Accepts any bytes as input and checks everything. Derived values (successors, heights) are recomputed. Writes *plan
+// only if it returns kOk. Memory: at most about 40 times `size`. O(size log size). Throws std::bad_alloc.
 PlanFileStatus DecodePlan(const uint8_t* data, size_t size, SavedPlan* plan);
 
-// Whether `data` begins as a plan file of any version does.
+// Returns whether `data` begins like a plan file of any version.
 bool IsPlanFile(const uint8_t* data, size_t size);
 
 inline constexpr size_t kMaxPlanFileBytes = size_t{96} << 20;
 
-// Reads the file at `path`, a regular one of at most kMaxPlanFileBytes.
+// Reads the file at `path`, which must be a regular file of at most kMaxPlanFileBytes.
 PlanFileStatus ReadPlanFile(const char* path, SavedPlan* plan);
 
-// Puts a file that holds `plan` in the place of what is at `path`, at once: whoever reads it, after a crash too, sees
-// the old one or the new one, whole. A file there that is no plan is left alone (EEXIST). Returns 0 or an errno value.
+// Atomically replaces the file at `path` by one that holds `plan`: readers see the complete old or new file, even after
+// a crash. An existing file that is no plan is left alone (EEXIST). Returns 0 or an errno value.
 int WritePlanFile(const char* path, const SavedPlan& plan);
 
 }  // namespace hotpack

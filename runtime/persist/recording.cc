@@ -9,10 +9,10 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kMaxNames = 1 << 16;  // remembered; a program may make up a name for every range
+constexpr size_t kMaxNames = 1 << 16;  // stored; a program may use a new name for every range
 
 constinit std::atomic<uint32_t> threads{0};
-// Initial-exec: as heap_count.cc.
+// Initial-exec: see heap_count.cc.
 __attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t thread_ordinal = 0;  // + 1; 0: none yet
 
 }  // namespace
@@ -31,7 +31,7 @@ uint64_t Recording::SinceStart(uint64_t steady_ns) {
   return steady_ns > start_ns_ ? steady_ns - start_ns_ : 0;
 }
 
-// A request is not refused for want of host memory here: the block is named by nothing then.
+// A request does not fail because this lacks host memory: then no launch names the block.
 void Recording::Index(DeviceAddress address, const Live& block) try {
   live_.insert_or_assign(address, block);
 } catch (...) {
@@ -53,13 +53,13 @@ void Recording::Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream
   writer()->Append(event);
 }
 
-// Names are written once as long as they are remembered.
+// A name is written only once while it is stored.
 NameOrdinal Recording::Name(std::string_view name) {
   if (name.empty()) return kNoName;
   name_.assign(CutName(name));
   if (const auto known = names_.find(name_); known != names_.end()) return known->second;
   if (names_.size() >= kMaxNames) names_.clear();
-  const NameOrdinal ordinal = writer()->AppendName(name_);  // what throws leaves nothing behind
+  const NameOrdinal ordinal = writer()->AppendName(name_);  // an exception leaves no partial state
   names_.emplace(name_, ordinal);
   return ordinal;
 }

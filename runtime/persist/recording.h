@@ -1,4 +1,4 @@
-// What an engine writes to its trace: the events, and the notes of collectors between them (profiler/notes.h).
+// What an engine writes to its trace: the events, and between them the notes of collectors (profiler/notes.h).
 #pragma once
 
 #include <atomic>
@@ -17,39 +17,42 @@
 
 namespace hotpack {
 
-// A launch as the hooks saw it. `words`: what its parameters hold; those that point into a live block name it.
+// A launch as the hooks saw it. `words`: the contents of its parameters. Words that point into a live block name that
+// block.
 struct LaunchNote {
-  std::string_view name;  // empty: not known
+  std::string_view name;  // empty: unknown
   const uint64_t* words = nullptr;
   size_t word_count = 0;
   uint32_t stream = 0;  // small ordinal
 };
 
-// Small ordinal of the calling thread, from 0, in the order in which they ask; all beyond 65535 share that. No heap.
+// Returns the small ordinal of the calling thread, from 0, in the order of first calls. All threads beyond 65535 share
+// that ordinal. No heap allocation.
 uint16_t ThreadOrdinal();
 
-// Guarded by the engine's lock. What can throw throws bad_alloc and leaves the trace valid.
+// Guarded by the engine's lock. Functions that can throw throw bad_alloc and leave the trace valid.
 class Recording {
  public:
   static constexpr uint64_t kNoLaunch = UINT64_MAX;  // as Engine's
 
   // `writer`: null: nothing is recorded. Not owned. `index_blocks`: launches will be noted, so that addresses must be
-  // found. `nodes`: where the index takes its memory from.
+  // found. `nodes`: provides the index's memory.
   Recording(TraceWriter* writer, bool index_blocks, std::pmr::memory_resource* nodes)
       : writer_(writer), index_blocks_(index_blocks), live_(nodes) {}
 
   bool on() const { return writer_.load(std::memory_order_relaxed) != nullptr; }  // lock-free
 
-  // `address`: of an allocation or release. O(1), with the index O(log blocks).
+  // Appends an event. `address`: of an allocation or release. O(1); with the index O(log blocks).
   void Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, bool async, DeviceAddress address);
 
-  // A launch; its ordinal for AddWork, or kNoLaunch if nothing was written. `only_if_named`: unless it names a block
-  // here. O(words * log blocks).
+  // Appends a launch. Returns its ordinal for AddWork, or kNoLaunch if nothing was written. `only_if_named`: writes it
+  // only if it names a block of this arena. O(words * log blocks).
   uint64_t AddLaunch(const LaunchNote& note, bool only_if_named);
-  // Times: nanoseconds of the steady clock, 0: not known.
+  // Times are nanoseconds of the steady clock; 0: unknown.
   void AddWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns);
   void AddRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread);
-  void AddMemory(const DriverMemory& memory, std::string_view name);  // but for position, thread and name's ordinal
+  // Fills in position, thread and the name's ordinal.
+  void AddMemory(const DriverMemory& memory, std::string_view name);
 
   uint64_t Events() const { return on() ? writer()->EventCount() : 0; }
   void Close();
@@ -60,7 +63,7 @@ class Recording {
   struct Live {
     uint64_t bytes;
     uint64_t id;
-    uint64_t named_by;  // ordinal + 1 of the last launch that did
+    uint64_t named_by;  // ordinal + 1 of the last launch that named it
   };
   void Index(DeviceAddress address, const Live& block);
   NameOrdinal Name(std::string_view name);

@@ -7,7 +7,7 @@
 namespace hotpack {
 namespace {
 
-// The planned entries of a script and the requests that may have been some, as two sequences that are matched backward.
+// Matches two sequences backwards: the planned entries of a script, and the requests that may have been such entries.
 class Alignment {
  public:
   Alignment(const HistoryTail& tail, const Script& script, uint64_t anchor) : tail_(tail), script_(script) {
@@ -19,11 +19,11 @@ class Alignment {
     IndexContexts();
   }
 
-  // entry[h]: which entry request h was, or kNone.
+  // Returns entry[h]: the entry that request h was, or kNone.
   std::vector<uint32_t> Match(uint64_t anchor) {
     std::vector<uint32_t> entry(std::min<uint64_t>(anchor, tail_.units.size()), kNone);
     if (entries_.empty()) return entry;
-    size_t h = requests_.size(), p = entries_.size();  // one behind the next pair
+    size_t h = requests_.size(), p = entries_.size();  // one past the next pair
     uint64_t tries = 64 * (requests_.size() + 1024);   // bounds the search
     while (h > 0) {
       if (p == 0) p = entries_.size();
@@ -39,8 +39,8 @@ class Alignment {
  private:
   static constexpr size_t kNear = 24, kConfirm = 6, kContext = 8;
 
-  // What lives longer than the whole cycle is not the script's, whatever its size. (Where optimizer state comes in
-  // between, lives are longer in requests: those that stay do not count.)
+  // Selects requests that may be the script's. A block that lives longer than the whole cycle is not, whatever its
+  // size. (If optimizer state comes in between, lives are longer in requests: permanent blocks do not count.)
   void SelectRequests(uint64_t anchor, uint64_t n) {
     const uint64_t end = tail_.units.size();
     std::vector<uint32_t> staying(end + 1, 0);  // before each request
@@ -56,7 +56,7 @@ class Alignment {
   uint32_t Units(size_t p) const { return script_.entries[entries_[p]].units; }
   bool Same(size_t h, size_t p) const { return tail_.units[requests_[h]] == Units(p); }
 
-  // How many requests before `h` equal the entries before `p`, at most `limit`.
+  // Returns how many requests before `h` equal the entries before `p`, at most `limit`.
   size_t Agreement(size_t h, size_t p, size_t limit) const {
     size_t length = 0;
     while (length < limit && h > 0) {
@@ -67,7 +67,7 @@ class Alignment {
     return length;
   }
 
-  // Finds the nearest place further back where the two agree again: a few requests or entries off; or any.
+  // Finds the nearest position further back where the two agree again: first a few requests or entries off, then any.
   bool Resume(size_t* h, size_t* p, uint64_t* tries) {
     const size_t n = entries_.size();
     for (size_t sum = 1; sum <= kNear; ++sum) {
@@ -113,14 +113,14 @@ class Alignment {
   const Script& script_;
   std::vector<uint32_t> entries_;                        // planned ones
   std::vector<uint32_t> requests_;                       // not retained, before the anchor
-  std::vector<std::pair<uint32_t, uint32_t>> contexts_;  // (hash of kContext entries, index of the one after)
+  std::vector<std::pair<uint32_t, uint32_t>> contexts_;  // (hash of kContext entries, index of the next one)
 };
 
-// One behind the last request, of those before `entries.size()`, that is not the next planned entry after the one
-// before.
+// Returns one past the last request, of those before `entries.size()`, that is not the next planned entry after its
+// predecessor.
 size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script) {
   const uint32_t n = script.size();
-  uint32_t expected = 0;  // what comes behind, at the anchor
+  uint32_t expected = 0;  // the entry expected at the anchor
   for (size_t h = entries.size(); h-- > 0;) {
     const uint32_t before = expected == 0 ? n - 1 : expected - 1;
     if (script.entries[before].offset == kNone && entries[h] == kNone) {
@@ -133,11 +133,11 @@ size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script)
   return 0;
 }
 
-// Where the requests first are those of a whole cycle, and none of them stays; kNoAnchor: nowhere. O(requests +
+// Returns where the requests first equal a whole cycle without a permanent block; kNoAnchor if nowhere. O(requests +
 // entries) (Knuth, Morris, Pratt).
 uint64_t FirstCycle(const HistoryTail& tail, const Script& script) {
   const uint32_t n = script.size();
-  std::vector<uint32_t> border(n, 0);  // of entries [0, i]: the longest that they begin and end with
+  std::vector<uint32_t> border(n, 0);  // of entries [0, i]: the longest proper prefix that is also a suffix
   uint32_t length = 0;
   const auto extend = [&](uint32_t units) {
     while (length > 0 && script.entries[length].units != units) length = border[length - 1];
@@ -162,8 +162,8 @@ Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anch
   Opening opening;
   const uint64_t n = script.size(), known = tail.units.size();
   if (tail.first != 0 || n == 0) return opening;
-  // From far away much lies between that is not the script's. (Of periods that differ only in their blocks' lives, the
-  // requests do not tell which one it is.)
+  // If the anchor is far away, many requests in between are not the script's. (Periods that differ only in their
+  // blocks' lives cannot be distinguished by requests.)
   constexpr uint64_t kFar = 8;  // cycles
   if (script.profile.unroll == 1) {
     const uint64_t first = FirstCycle(tail, script);
@@ -178,8 +178,8 @@ Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anch
   const auto first = std::find_if(entries.begin(), entries.end(), [](uint32_t entry) { return entry != kNone; });
   opening.before = static_cast<uint64_t>(first - entries.begin());
   if (first != entries.end()) entries.resize(std::max<size_t>(LastIrregular(entries, script), opening.before));
-  // And a cycle of what follows, in the script's own order: to be sure that it is this one.
-  const uint64_t most = std::min(kMaxOpening, opening.before + 4 * n + 4096);  // later on, the follower knows better
+  // Adds a cycle of the following requests, in the script's own order, to be sure that it is this script.
+  const uint64_t most = std::min(kMaxOpening, opening.before + 4 * n + 4096);  // later the follower knows better
   const uint64_t end = std::min({entries.size() + n, known, most});
   for (uint64_t h = entries.size(); h < end; ++h) {
     const uint64_t entry = h >= anchor ? (h - anchor) % n : (n - (anchor - h) % n) % n;
@@ -197,23 +197,23 @@ Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anch
 
 namespace {
 
-// The holes one above the other, over the zone.
+// Puts the fragments one above the other, over the zone.
 std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& index) {
   std::vector<uint64_t> base;
   uint64_t top = script.height_bytes / kBlockUnit;
-  for (const Fragment& hole : script.fragments) {
+  for (const Fragment& fragment : script.fragments) {
     base.push_back(top);
-    top += hole.units;
+    top += fragment.units;
   }
   std::vector<Offset> offsets;
   for (uint32_t i : index) {
     const uint32_t offset = script.entries[i].offset;
     uint64_t units = offset - script.zone_offset;
     if (offset < script.zone_offset) {
-      auto hole = std::upper_bound(script.fragments.begin(), script.fragments.end(), offset,
-                                   [](uint32_t at, const Fragment& h) { return at < h.offset; }) -
-                  1;
-      units = base[static_cast<size_t>(hole - script.fragments.begin())] + offset - hole->offset;
+      auto fragment = std::upper_bound(script.fragments.begin(), script.fragments.end(), offset,
+                                       [](uint32_t at, const Fragment& h) { return at < h.offset; }) -
+                      1;
+      units = base[static_cast<size_t>(fragment - script.fragments.begin())] + offset - fragment->offset;
     }
     offsets.push_back(static_cast<Offset>(units * kBlockUnit));
   }
@@ -222,7 +222,7 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
 
 }  // namespace
 
-std::shared_ptr<const Script> WithoutHoles(const std::shared_ptr<const Script>& script, int64_t time_limit_ns) {
+std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns) {
   if (script->fragments.empty() && script->zone_offset == 0) return script;
   std::vector<uint32_t> index;
   const Instance instance = ToInstance(script->profile, &index);

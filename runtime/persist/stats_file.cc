@@ -36,7 +36,7 @@ StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix) {
   if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return nullptr;
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return nullptr;
-  // posix_fallocate and not ftruncate: a full disk must show here, not as SIGBUS at the first write.
+  // Uses posix_fallocate instead of ftruncate: a full disk must cause an error here, not SIGBUS at the first write.
   void* mapping = MAP_FAILED;
   if (posix_fallocate(fd, 0, kFileBytes) == 0) {
     mapping = mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -1,9 +1,9 @@
-// The figures of one process in a file mapped MAP_SHARED, so that they survive any end of it: _exit, a signal, an
-// exception. `hotpack run` reads them afterwards.
+// The figures of one process in a file mapped MAP_SHARED, so that they survive any end of the process: _exit, a signal,
+// an exception. `hotpack run` reads them afterwards.
 //
 //   <HOTPACK_STATS_DIR>/stats.<pid>
 //   offset 0    StatsFileHeader (256 bytes)
-//   offset 256  kStatsSlots times StatsSlot, one an arena, written by its engine as it runs
+//   offset 256  kStatsSlots times StatsSlot, one per arena, written by its engine as it runs
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ inline constexpr uint32_t kStatsVersion = 2;
 inline constexpr uint32_t kStatsSlots = 16;
 
 struct StatsFileHeader {
-  uint64_t magic;       // kStatsMagic, written last: the file is whole when it is there
+  uint64_t magic;       // kStatsMagic, written last: its presence means the header is complete
   uint32_t version;     // kStatsVersion
   uint32_t slot_bytes;  // sizeof(StatsSlot) of the writer
   int32_t pid;
-  std::atomic<uint32_t> arenas;          // slots in use; may exceed kStatsSlots, then the rest is not in the file
-  std::atomic<uint64_t> passed_through;  // allocation requests left to the driver where there was no arena
+  std::atomic<uint32_t> arenas;          // slots in use; may exceed kStatsSlots: the excess is not in the file
+  std::atomic<uint64_t> passed_through;  // allocation requests left to the driver because there was no arena
   char program[224];                     // /proc/self/comm, null-terminated
 };
 static_assert(sizeof(StatsFileHeader) == 256);
@@ -36,9 +36,9 @@ struct StatsSlot {
   LoadColumns load;  // of the plan in force: EngineOptions::load
 };
 
-// The writer's side. Creates `directory`/stats.<pid> and maps it; null when that is not possible. Never unmapped.
+// The writer's side. Creates `directory`/stats.<pid> and maps it; it is never unmapped. Returns null if that fails.
 StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix = "");
-// The next free slot, or null when all are taken. Thread-safe.
+// Returns the next free slot, or null if all are taken. Thread-safe.
 StatsSlot* TakeStatsSlot(StatsFileHeader* header);
 
 // The reader's side.
@@ -46,17 +46,17 @@ struct ProcessStats {
   int pid = 0;
   std::string program;
   uint32_t arenas = 0;
-  hotpack_stats stats = {};  // of all its arenas together, see Combine
-  std::vector<uint64_t>
-      load;  // bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has none
+  hotpack_stats stats = {};  // of all its arenas together (Combine)
+  // Bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has no plan.
+  std::vector<uint64_t> load;
 };
-// One process's file. False: not a whole stats file of this version.
+// Reads one process's file. Returns false if it is not a complete stats file of this version.
 bool ReadStatsFile(const std::string& path, ProcessStats* process);
-// All stats.* files of a directory, the process with most requests first.
+// Reads all stats.* files of a directory. Returns the process with most requests first.
 std::vector<ProcessStats> ReadStatsDirectory(const std::string& directory);
 
-// Figures of several arenas as one: counts and bytes add up; steady_iteration and the per-iteration and per-request
-// figures are those of the arena with most requests.
+// Combines the figures of several arenas. Counts and bytes add up. steady_iteration, the per-iteration and the
+// per-request figures are those of the arena with most requests.
 hotpack_stats Combine(const hotpack_stats* stats, size_t count);
 
 }  // namespace hotpack

@@ -13,7 +13,7 @@ ArenaTable::Slot* ArenaTable::Claim(CUcontext context, bool* claimed) {
   for (size_t i = 0; i < kCapacity && found == nullptr; ++i) {
     if (slots_[i].context.load(std::memory_order_relaxed) != nullptr) continue;
     found = &slots_[i];
-    found->context.store(context);  // before IsEnding is asked
+    found->context.store(context);  // before IsEnding is called
     if (i >= count) count_.store(i + 1, std::memory_order_release);
     *claimed = true;
   }

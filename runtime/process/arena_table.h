@@ -1,4 +1,4 @@
-// The arenas of the process: one a context, found by context or by address without a lock.
+// The arenas of the process, one per context, found by context or by address without a lock.
 #pragma once
 
 #include <sched.h>
@@ -14,16 +14,16 @@
 
 namespace hotpack {
 
-// A context's engine and what it stands on. Made once and never destroyed: frees arrive until the very end of the
-// process, and the engine's destructor would have to wait for its planning thread.
+// A context's engine and its memory. Never destroyed: frees arrive until the very end of the process, and the engine's
+// destructor would have to wait for its planning thread.
 struct ContextArena {
   ContextArena(CUcontext context_of, std::unique_ptr<ContextMemory> memory_of)
       : number(NextNumber()), context(context_of), memory(std::move(memory_of)) {}
-  const uint32_t number;  // no other arena of the process has it (up to 16384 of them)
+  const uint32_t number;  // unique among the arenas of the process (up to 16384 of them)
   const CUcontext context;
   const std::unique_ptr<ContextMemory> memory;
   Engine* engine = nullptr;  // set before the arena is published
-  PoolOrigins origins;       // which blocks were asked for as memory of a pool
+  PoolOrigins origins;       // blocks that were requested from a driver's pool
 
  private:
   static uint32_t NextNumber() {
@@ -32,13 +32,13 @@ struct ContextArena {
   }
 };
 
-// Lookups are lock-free and O(arenas), and there is one arena as a rule. All functions but Abandon may be called from
-// any thread.
+// Lookups are lock-free and O(arenas); usually there is one arena. Any thread may call any function except
+// AbandonAfterFork.
 class ArenaTable {
  public:
   static constexpr size_t kCapacity = 64;
 
-  // The arena of `context`, or null.
+  // Returns the arena of `context`, or null.
   ContextArena* Find(CUcontext context) const {
     const size_t count = count_.load(std::memory_order_acquire);
     for (size_t i = 0; i < count; ++i) {
@@ -47,7 +47,7 @@ class ArenaTable {
     return nullptr;
   }
 
-  // The arena whose reservation contains `address`, or null.
+  // Returns the arena whose reservation contains `address`, or null.
   ContextArena* FindOwner(DeviceAddress address) const {
     const size_t count = count_.load(std::memory_order_acquire);
     for (size_t i = 0; i < count; ++i) {
@@ -57,17 +57,17 @@ class ArenaTable {
     return nullptr;
   }
 
-  // The arena of `context`; if there is none, make() -> ContextArena* is called without a lock (it may call the driver)
-  // by one thread while others that ask for the same context wait. Null: make() gave null or threw, the table is full,
-  // or the context is ending.
+  // Returns the arena of `context`. If there is none, one thread calls make() -> ContextArena*, without a lock (it may
+  // call the driver). Other threads that ask for the same context wait. Returns null if make() returned null or threw,
+  // the table is full, or the context is ending.
   template <typename Make>
   ContextArena* FindOrMake(CUcontext context, Make make);
 
-  // Takes the arena of `context` out; one that is being made is waited for. The caller retires it.
+  // Removes the arena of `context`, after waiting for one that is being made. The caller retires it.
   ContextArena* Remove(CUcontext context);
 
-  // From Begin to Finish no arena is made for `context`: it is being destroyed, and a request that comes in between
-  // from another thread must not leave one behind for a later context that gets the same handle.
+  // From BeginEnd to FinishEnd no arena is made for `context`, which is being destroyed. Otherwise a request from
+  // another thread could leave an arena behind for a later context with the same handle.
   void BeginEnd(CUcontext context);
   void FinishEnd(CUcontext context);
   bool IsEnding(CUcontext context) const;
@@ -80,15 +80,15 @@ class ArenaTable {
     }
   }
 
-  // Live arenas.
+  // Returns the number of live arenas.
   size_t Size() const;
 
-  // In a forked child, where only the calling thread exists: every engine is abandoned and the table is empty.
+  // In a forked child, which has only the calling thread: abandons every engine and empties the table.
   void AbandonAfterFork();
 
  private:
   struct Slot {
-    std::atomic<CUcontext> context{nullptr};    // null: free (once used, a slot may be used again)
+    std::atomic<CUcontext> context{nullptr};    // null: free (a slot may be reused)
     std::atomic<ContextArena*> arena{nullptr};  // null with a context: being made
   };
   Slot* Claim(CUcontext context, bool* claimed);
@@ -97,7 +97,7 @@ class ArenaTable {
   }
 
   Slot slots_[kCapacity];
-  static constexpr size_t kEndings = 16;  // at a time; more wait for each other
+  static constexpr size_t kEndings = 16;  // at a time; further ones wait
   std::atomic<CUcontext> ending_[kEndings] = {};
   std::atomic<int> endings_{0};
   std::atomic<size_t> count_{0};   // slots [0, count_) have been used
@@ -110,13 +110,13 @@ ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
   bool claimed = false;
   Slot* slot = Claim(context, &claimed);
   if (slot == nullptr) return nullptr;
-  if (!claimed) {  // another thread is at it
+  if (!claimed) {  // another thread makes it
     WaitUntilMade(*slot, context);
     return Find(context);
   }
   ContextArena* arena = nullptr;
   try {
-    // Looked at after the slot is claimed: either we see the mark, or Remove, which comes after it, sees the slot.
+    // Checked after the slot is claimed: either this thread sees the mark, or Remove, which follows it, sees the slot.
     if (!IsEnding(context)) arena = make();
   } catch (...) {  // the host is out of memory
   }

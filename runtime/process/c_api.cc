@@ -70,7 +70,7 @@ int hotpack_get_stats(hotpack_stats* stats, size_t size) {
   });
   if (count == 0) return -1;
   const hotpack_stats sum = hotpack::Combine(each, count);
-  std::memset(stats, 0, size);  // a caller built against a later header sees zeros in the fields we do not know
+  std::memset(stats, 0, size);  // a caller built with a later header gets zeros in fields unknown to this library
   std::memcpy(stats, &sum, std::min(size, sizeof(sum)));
   return 0;
 }

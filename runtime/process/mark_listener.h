@@ -1,4 +1,4 @@
-// Who is told of the program's marks beside the arenas.
+// Listener for iteration marks, in addition to the engines.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace hotpack {
 
-// Called with kMark, kInterrupt or kResume by hotpack_step, hotpack_interrupt and hotpack_resume; null: nobody. Set
+// hotpack_step, hotpack_interrupt and hotpack_resume call it with kMark, kInterrupt or kResume; null: no listener. Set
 // once, by preload/serve/recorder.cc.
 extern std::atomic<void (*)(EventKind)> mark_listener;
 

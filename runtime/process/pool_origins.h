@@ -1,5 +1,5 @@
-// Which live blocks of an arena were asked for as memory of a pool (cuMemAllocAsync) and not by cuMemAlloc: programs
-// can ask (CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE), and the engine treats both alike.
+// Which live blocks of an arena were requested from a pool (cuMemAllocAsync) rather than by cuMemAlloc. Programs can
+// query that (CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE), while the engine treats both alike.
 #pragma once
 
 #include <atomic>
@@ -11,19 +11,20 @@ namespace hotpack {
 
 class Engine;
 
-// A byte for each 512 of the arena's addresses, made when the first block of a pool is served: a program that uses none
-// pays one load and one compare a request. The bytes are address space (a 512th of the arena's); only pages with the
-// mark of a block that was served become memory. Thread-safe; whoever hands a block to another thread orders its calls.
+// One byte per 512 of the arena's addresses, reserved when the first block of a pool is served. A program without pools
+// pays one load and one compare per request. The bytes are only address space (a 512th of the arena's). Pages become
+// memory when a served block is marked there. Thread-safe; a program that hands a block to another thread must order
+// its calls.
 class PoolOrigins {
  public:
-  // The block at `address` has just been served by `engine`.
+  // Records the origin of the block at `address`, which `engine` has just served.
   void Note(const Engine& engine, DeviceAddress address, bool of_pool) {
     if (marks_.load(std::memory_order_acquire) == nullptr && (!of_pool || !Make(engine))) [[likely]]
       return;
     Set(address, of_pool);
   }
-  // Whether the live block that starts at `address` is memory of a pool. False too if there was no room for the marks,
-  // and for blocks outside the arena (managed memory).
+  // Returns whether the live block that starts at `address` is memory of a pool. Also false if there was no memory for
+  // the marks, and for blocks outside the arena (managed memory).
   bool OfPool(DeviceAddress address) const;
 
  private:

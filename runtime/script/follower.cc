@@ -4,10 +4,10 @@
 
 namespace hotpack {
 namespace {
-constexpr uint32_t kLongest = 64;  // requests that are compared: no more than the shortest history remembers
+constexpr uint32_t kLongest = 64;  // requests compared: no more than the shortest history stores
 }  // namespace
 
-// Entries become cells: from the script's own space of offsets to units from `base`.
+// Converts entries to cells: from the script's own space of offsets to units from `base`.
 void Follower::Place(uint64_t base, uint64_t zone) {
   zone_begin_ = static_cast<uint32_t>((zone - base) / kBlockUnit);
   cell_storage_.assign(size_, Cell{});
@@ -26,10 +26,10 @@ void Follower::Place(uint64_t base, uint64_t zone) {
     if (entry.offset >= script_->zone_offset) {
       cell.offset = entry.offset - script_->zone_offset + zone_begin_;
     } else {
-      auto hole = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
-                                   [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) -
-                  1;
-      cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kBlockUnit);
+      auto fragment = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
+                                       [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) -
+                      1;
+      cell.offset = entry.offset - fragment->offset + static_cast<uint32_t>((fragment->address - base) / kBlockUnit);
     }
     offsets.push_back(cell.offset);
   }
@@ -39,7 +39,7 @@ void Follower::Place(uint64_t base, uint64_t zone) {
   }
 }
 
-// As Place() leaves them.
+// Restores the state that Place() leaves.
 void Follower::ClearTurns() {
   for (Cell& cell : cell_storage_) cell.pending = cell.ghosts = cell.foreign = 0;
   live_.Clear();
@@ -61,15 +61,15 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   cursor_ = position;
   skipped_.clear();
   skipped_.reserve(kWindow + 1);
-  ready_.reserve(size_);  // no heap allocation later, as a rule
+  ready_.reserve(size_);  // usually no later heap allocation
   foreign_.clear();
   lost_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
   last_unmatched_at_ = 0;
   divergences_ = left_at_ = left_before_ = 0;
   larger_ = {};
-  // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
-  // turns count as ended.
+  // An entry waits for those predecessors whose next turn, counted from `position`, comes before its own. The last
+  // turns of all others count as ended.
   auto turn = [&](uint32_t i) { return i >= position ? i - position : i + size_ - position; };
   for (uint32_t i = 0; i < size_; ++i) {
     const Cell& cell = cells_[i];
@@ -94,9 +94,9 @@ void Follower::Stop() {
   skipped_.clear();
 }
 
-// --- turns -----------------------------------------------------------------------------------------------------------
+// --- turns ----------------------------------------------------------------------------------------------------------
 
-// The turn of `entry` is not taken.
+// Records that the turn of `entry` is not taken.
 void Follower::Ghost(uint32_t entry) {
   Cell& cell = cells_[entry];
   if (cell.offset == kNone) return;
@@ -105,8 +105,8 @@ void Follower::Ghost(uint32_t entry) {
   EndGhosts(entry);
 }
 
-// Ends the ghost turns of `entry` whose predecessors have ended, and of whatever that sets free. A list, not recursion:
-// chains can be long.
+// Ends the ghost turns of `entry` whose predecessors have ended, and all turns that this frees. Uses a list instead of
+// recursion: chains can be long.
 void Follower::EndGhosts(uint32_t entry) {
   if ((cells_[entry].pending & kCountMask) != 0) return;
   ready_.assign(1, entry);
@@ -116,7 +116,7 @@ void Follower::EndGhosts(uint32_t entry) {
     Cell& cell = cells_[i];
     if (cell.ghosts == 0 || (cell.pending & kCountMask) != 0) continue;
     if (--cell.ghosts == 0) cell.pending &= ~kGhostBit;
-    cell.pending += cell.predecessors;  // now it waits for its next turn
+    cell.pending += cell.predecessors;  // waits for its next turn now
     for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) {
       uint32_t k = successors_[s];
       if ((--cells_[k].pending & kGhostBit) != 0 && (cells_[k].pending & kCountMask) == 0) ready_.push_back(k);
@@ -125,7 +125,7 @@ void Follower::EndGhosts(uint32_t entry) {
 }
 
 void Follower::GhostSkipped() {
-  for (uint32_t hole : skipped_) Ghost(hole);
+  for (uint32_t entry : skipped_) Ghost(entry);
   skipped_.clear();
 }
 
@@ -142,11 +142,12 @@ void Follower::WrapAround() {
   GhostSkipped();
 }
 
-// Moves the cursor to `position`. Entries passed over become holes (their turn may still come) or ghosts at once.
-void Follower::MoveTo(uint32_t position, bool holes) {
-  if (!holes) GhostSkipped();
+// Moves the cursor to `position`. Entries passed over are either skipped (their turn may still come), or become ghosts
+// at once.
+void Follower::MoveTo(uint32_t position, bool may_return) {
+  if (!may_return) GhostSkipped();
   while (cursor_ != position) {
-    if (!holes) {
+    if (!may_return) {
       Ghost(cursor_);
     } else {
       if (skipped_.size() >= kWindow) {
@@ -159,17 +160,17 @@ void Follower::MoveTo(uint32_t position, bool holes) {
   }
 }
 
-void Follower::SkipTo(uint32_t position) { MoveTo(position, /*holes=*/false); }
+void Follower::SkipTo(uint32_t position) { MoveTo(position, /*may_return=*/false); }
 
-// --- finding the place -----------------------------------------------------------------------------------------------
+// --- finding the position -------------------------------------------------------------------------------------------
 
 Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History& history) {
-  if (ordinal - last_unmatched_at_ > kWindow) {  // that was something else
+  if (ordinal - last_unmatched_at_ > kWindow) {  // that was another deviation
     unmatched_ = 0;
     last_was_novel_ = false;
   }
-  bool is_hole = false;
-  uint32_t position = Locate(units, ordinal, history, &is_hole);
+  bool skipped = false;
+  uint32_t position = Locate(units, ordinal, history, &skipped);
   if (position != cursor_) NoteLeft(ordinal);
   if (position == kNone) {
     if (unmatched_ == 0) ++divergences_;
@@ -179,31 +180,31 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
     if (unmatched_ > kWindow) lost_ = true;
     return {Outcome::kOffScript, kNone};
   }
-  if (position != cursor_ && !is_hole && unmatched_ == 0) ++divergences_;
+  if (position != cursor_ && !skipped && unmatched_ == 0) ++divergences_;
   unmatched_ = 0;
   last_was_novel_ = false;
-  return Take(position, units, ordinal, is_hole);
+  return Take(position, units, ordinal, skipped);
 }
 
-uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole) {
+uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* skipped) {
   constexpr uint32_t kSure = 16;
   if (!lost_) {
     bool fits = cells_[cursor_].units == units;
     if (fits && (cells_[cursor_].pending & kBusyMask) == 0) return cursor_;
-    // Not what was expected, or too early for it: where the iteration resembles itself, we may have been elsewhere for
-    // long. Only a place that explains more of the past than the cursor does is believed.
+    // Not the expected request, or too early for it. If the iteration resembles itself, the cursor may have been wrong
+    // for long. Accepts only a position that explains more of the past than the cursor does.
     uint32_t least = std::max(kSure, fits ? Agreement(cursor_, ordinal, history) + 1 : 0);
     uint32_t position = FindContext(ordinal, history, least);
     if (position != kNone) {
       larger_ = {};
-      MoveTo(position, /*holes=*/false);
+      MoveTo(position, /*may_return=*/false);
       return position;
     }
     if (fits) return cursor_;
-    for (uint32_t hole : skipped_) {
-      if (cells_[hole].units == units) {
-        *is_hole = true;
-        return hole;
+    for (uint32_t entry : skipped_) {
+      if (cells_[entry].units == units) {
+        *skipped = true;
+        return entry;
       }
     }
     uint32_t ahead = FindAhead(units, ordinal);
@@ -212,9 +213,9 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
   if (lost_ || unmatched_ + 1 >= Script::kContext) {
     uint32_t position = FindContext(ordinal, history, Script::kContext);
     if (position != kNone) {
-      // Far away: whatever lies between is not coming.
+      // Far away: the entries in between will not come.
       larger_ = {};
-      MoveTo(position, /*holes=*/false);
+      MoveTo(position, /*may_return=*/false);
       lost_ = false;
       return position;
     }
@@ -222,8 +223,8 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
   return kNone;
 }
 
-// One request missing, several missing, one changed: the entry at most kWindow ahead that `units` means, if that is
-// clear. One inserted leaves the cursor where it is, which is right as well.
+// Handles one missing request, several missing ones, or a changed one: returns the entry at most kWindow ahead that
+// `units` means, if that is clear. An inserted request leaves the cursor where it is, which is right as well.
 uint32_t Follower::FindAhead(uint32_t units, uint64_t ordinal) {
   uint32_t reach = std::min(kWindow, size_ - 1);
   uint32_t count = 0, first = kNone;
@@ -236,23 +237,23 @@ uint32_t Follower::FindAhead(uint32_t units, uint64_t ordinal) {
   bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && cells_[After(cursor_, 1)].units == units;
   if (after_changed) {
     if (last_unmatched_ > std::max(cells_[cursor_].units, seen_[cursor_].units)) {
-      // Amid other deviations it may have been something else altogether.
+      // Among other deviations it may have been an unrelated request.
       if (left_before_ == 0 || ordinal - left_before_ > Quiet()) larger_ = {cursor_, last_unmatched_, ordinal, false};
     }
     return After(cursor_, 1);
   }
   if (count == 1) return first;
   last_was_novel_ = count == 0;
-  // Smaller than planned, but not by much: the same request, in place.
+  // Slightly smaller than planned: the same request, in place.
   if (count == 0 && unmatched_ == 0 && units < cells_[cursor_].units && cells_[cursor_].units / 2 <= units) {
     return cursor_;
   }
   return kNone;
 }
 
-// Request `ordinal` is not the next entry's.
+// Records that request `ordinal` is not the next entry's.
 void Follower::NoteLeft(uint64_t ordinal) {
-  if (larger_.ordinal != ordinal) larger_ = {};  // it began something else, perhaps an iteration of another shape
+  if (larger_.ordinal != ordinal) larger_ = {};  // it began another sequence, perhaps an iteration of another shape
   left_before_ = left_at_;
   left_at_ = ordinal;
 }
@@ -263,7 +264,8 @@ void Follower::LearnLarger() {
   larger_ = {};
 }
 
-// How many of the last requests, up to request `ordinal`, are the script's up to entry `last`; at most kLongest.
+// Returns how many of the last requests, up to request `ordinal`, match the script up to entry `last`; at most
+// kLongest.
 uint32_t Follower::Agreement(uint32_t last, uint64_t ordinal, const History& history) const {
   uint32_t length = 0, i = last;
   while (length < kLongest && length <= ordinal && history.Units(ordinal - length) == cells_[i].units) {
@@ -273,8 +275,8 @@ uint32_t Follower::Agreement(uint32_t last, uint64_t ordinal, const History& his
   return length;
 }
 
-// The entry at whose end the last requests agree with the script for longest, the next of several; at least `least`
-// (≥ kContext); kNone if none does.
+// Returns the entry after the script's longest match with the last requests; of several, the next one. The match must
+// have at least `least` (≥ kContext) requests; kNone if there is none.
 uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_t least) const {
   constexpr int kTries = 256;
   if (ordinal + 1 < Script::kContext || least > kLongest) return kNone;
@@ -297,14 +299,14 @@ uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_
 }
 
 // The request is entry `position`. Claims its place if it is free.
-Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole) {
+Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool skipped) {
   Cell& cell = cells_[position];
-  if (is_hole) {
+  if (skipped) {
     skipped_.erase(std::find(skipped_.begin(), skipped_.end(), position));
   } else {
-    MoveTo(position, /*holes=*/true);
+    MoveTo(position, /*may_return=*/true);
   }
-  // An entry that was skipped and is still missing holds up its successors: it is not coming.
+  // A skipped entry that is still missing blocks its successors: it counts as not coming.
   if ((cell.pending & kBusyMask) != 0 && !skipped_.empty()) GhostSkipped();
   Answer answer{Outcome::kUnplanned, position};
   if (cell.offset == kNone) {
@@ -316,11 +318,11 @@ Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordi
     answer.outcome = (cell.pending & kUnmappedBit) != 0 ? Outcome::kUnmapped : Outcome::kPlanned;
     Claim(position, cell, units, ordinal);
   }
-  if (!is_hole) Advance();
+  if (!skipped) Advance();
   return answer;
 }
 
-// --- what the zone holds besides -------------------------------------------------------------------------------------
+// --- foreign blocks and missing pages -------------------------------------------------------------------------------
 
 void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
   for (uint32_t i = 0; i < size_; ++i) {
@@ -383,7 +385,7 @@ uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
     if (cells_[i].offset != kNone) busy.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
   };
   for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
-  for (uint32_t hole : skipped_) use(hole);
+  for (uint32_t entry : skipped_) use(entry);
   std::sort(busy.begin(), busy.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   uint32_t top = zone_begin_ + height;
   uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;
@@ -402,10 +404,10 @@ uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
   return best;
 }
 
-// --- learning --------------------------------------------------------------------------------------------------------
+// --- learning -------------------------------------------------------------------------------------------------------
 
-// The life in turns of the script: requests that were inserted or missing meanwhile do not change it. Of the lives that
-// end where the cursor is now, the one nearest to `age`.
+// Returns the life in turns of the script, which inserted or missing requests do not change. Of the lives that end at
+// the cursor, returns the one nearest to `age`.
 uint64_t Follower::ScriptAge(uint32_t entry, uint32_t age) const {
   uint64_t first = cursor_ > entry ? cursor_ - entry : cursor_ + size_ - entry;
   if (age <= first) return first;
@@ -422,8 +424,8 @@ void Follower::NoteAge(uint32_t entry, uint32_t age) {
   seen.min_age = seen.min_age == 0 ? life : std::min(seen.min_age, life);
   const ProfileBlock& known = script_->profile.blocks[entry];
   if (known.planned && life <= known.age) return;
-  // Once may be an accident (a tensor kept for a while), unless it is only a little longer, or nothing was known. Twice
-  // is worth a plan for the shorter of the two lives.
+  // A single occurrence may be an accident (a tensor kept for a while), unless it is only slightly longer, or no life
+  // was known. Two occurrences justify a plan for the shorter of the two lives.
   if (!known.planned || life - known.age <= std::max(8u, size_ / 16)) seen.longest = std::max(seen.longest, life);
   uint32_t longest = std::max(seen.longest, life);
   seen.max_age = std::max(seen.max_age, std::min(seen.longest, life));
@@ -447,7 +449,8 @@ Profile Follower::LearnedProfile() const {
 }
 
 bool Follower::Consistent() const {
-  // At most one live block an address; a live entry's successors are waiting; who meets a foreign block knows it.
+  // At most one live block per address. A live entry's successors are waiting. Every entry knows the foreign blocks
+  // that it overlaps.
   for (uint32_t i = 0; i < size_; ++i) {
     auto foreign =
         std::count_if(foreign_.begin(), foreign_.end(), [&](const Range& r) { return Overlaps(i, r.begin, r.end); });

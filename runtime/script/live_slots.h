@@ -1,4 +1,4 @@
-// Which planned block lives at an offset: one slot for each distinct offset of a script.
+// Maps an offset to the planned block that lives there: one slot for each distinct offset of a script.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace hotpack {
 
-// Open addressing, at most half full, without wrapping around (there is room at the end). Built once a script; after
+// Open addressing, at most half full, without wrap-around (spare slots follow at the end). Built once per script. After
 // that only the entries change. Not thread-safe.
 class LiveSlots {
  public:
   struct Slot {
     uint32_t offset = kNone;
-    uint32_t entry = kNone;  // the script's entry whose block lives there; kNone: none does
+    uint32_t entry = kNone;  // the script's entry whose block lives at the offset; kNone: none does
   };
 
   void Build(const std::vector<uint32_t>& offsets) {
@@ -31,10 +31,10 @@ class LiveSlots {
       slots_[i].offset = offset;
     }
   }
-  void Clear() {  // nothing lives anywhere
+  void Clear() {
     for (Slot& slot : slots_) slot.entry = kNone;
   }
-  // The slot of `offset`; null if no planned block begins there. O(1).
+  // Returns the slot of `offset`; null if no planned block begins there. O(1).
   Slot* Find(uint32_t offset) {
     for (Slot* slot = &slots_[Hash(offset)];; ++slot) {
       if (slot->offset == offset) return slot;

@@ -1,4 +1,4 @@
-// The load of an iteration, small enough to be kept beside its figures and drawn on a terminal.
+// The load of an iteration, small enough to be stored with its figures and drawn on a terminal.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 namespace hotpack {
 
 inline constexpr uint32_t kLoadColumns = 64;
-// Bytes: the largest load among the requests of each column, all of them of as many requests as can be.
+// Bytes: the largest load among the requests of each column. Columns have as equal a number of requests as possible.
 using LoadColumns = std::array<uint64_t, kLoadColumns>;
 
 }  // namespace hotpack

@@ -9,17 +9,17 @@
 namespace hotpack {
 namespace {
 
-// How much higher the load may get so that releases may permute without a block being displaced: by a tenth.
+// The load may grow by a tenth so that releases may permute without displacing a block.
 constexpr uint64_t kJitter = 10;
 
-// A marked iteration: how far its repetition reaches back.
+// Returns a marked iteration's period, with the length of its repetition.
 Period MarkedPeriod(const HistoryTail& tail, uint64_t length) {
   uint64_t n = tail.units.size(), run = 0;
   while (run + length < n && tail.units[n - 1 - run] == tail.units[n - 1 - run - length]) ++run;
   return {length, run};
 }
 
-// Whether the last iteration, of the period of `known`, asked for the same as that script has.
+// Returns whether the last iteration, of the period of `known`, has the same requests as that script.
 bool IsKnown(const HistoryTail& tail, const Script& known) {
   uint64_t period = known.profile.period;
   std::vector<uint32_t> twice;
@@ -28,8 +28,9 @@ bool IsKnown(const HistoryTail& tail, const Script& known) {
   return std::search(twice.begin(), twice.end(), std::boyer_moore_searcher(last, tail.units.end())) != twice.end();
 }
 
-// Whether `period` is a reason to leave a script that is being followed, if not always closely: it is longer, or it is
-// as long but another one, or it has been repeated for longer than the script's own iteration would allow.
+// Returns whether `period` is a reason to leave a script that is being followed, if not always closely. Reasons: it is
+// longer; it has the same length but other requests; or it has repeated for longer than the script's own iteration
+// would allow.
 bool IsNewPeriod(const HistoryTail& tail, const Period& period, const Script& known) {
   uint64_t length = known.profile.period;
   if (period.length > length) return true;
@@ -74,12 +75,13 @@ bool ClampToKnownLoad(Profile* learned, const Profile& known, uint64_t max_units
 
 namespace {
 
-// How long a solve of so many blocks may take before it is not worth the wait: small iterations are short.
+// Returns how long a solve of so many blocks may take before it is not worth the wait: small iterations are short.
 int64_t Patience(size_t blocks, int64_t ns_per_block, int64_t at_least) {
   return std::max(static_cast<int64_t>(blocks) * ns_per_block, at_least);
 }
 
-// The bound itself is aimed at for a moment; after that, whatever needs no more chunks than the bound is as good.
+// Tries to reach the bound itself for a short time. After that, any height that needs no more chunks than the bound is
+// good enough.
 PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
   time_limit_ns = std::min(time_limit_ns, Patience(instance.blocks.size(), 1'000'000, 50'000'000));
   const int64_t moment = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
@@ -88,7 +90,7 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   auto chunks = static_cast<Bytes>(chunk_bytes);
   Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
   if (first.status != PackStatus::kOk || first.placement.height <= enough) return first;
-  if (std::string_view(first.algorithm) == "stacked") {  // not even the published best-fit came to its end
+  if (std::string_view(first.algorithm) == "stacked") {  // not even the published best-fit finished
     options.algorithm = Algorithm::kBestFit;
     options.time_limit_ns = std::max(time_limit_ns, Patience(instance.blocks.size(), 20'000, 0));
     return Pack(instance, options);
@@ -101,16 +103,16 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   return second.status == PackStatus::kOk ? second : first;
 }
 
-// The space of offsets with the fragments in front: hole, wall of one unit, hole, wall, ..., zone. The reserved_ranges
-// are blocks that are always there, so that nothing is placed across.
-std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance,
+// Lays out the space of offsets with the fragments in front: fragment, wall of one unit, fragment, wall, ..., zone.
+// Walls are blocks that are always resident, so that no block is placed across them.
+std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, Clock length, Instance* instance,
                              uint32_t* zone_offset) {
-  std::vector<Fragment> fragments;
+  std::vector<Fragment> laid_out;
   uint32_t at = 0;
-  for (const AddressRange& range : spare) {
+  for (const AddressRange& range : fragments) {
     auto units = static_cast<uint32_t>(range.bytes / kBlockUnit);
     if (units == 0) continue;
-    fragments.push_back({at, units, range.begin});
+    laid_out.push_back({at, units, range.begin});
     at += units;
     Block wall;
     wall.size = kBlockUnit;
@@ -120,10 +122,10 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock lengt
     ++at;
   }
   *zone_offset = at;
-  return fragments;
+  return laid_out;
 }
 
-// Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
+// Returns the zone offsets of the script for the instance's blocks, as far as it has them; other blocks go above all.
 std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRange>& reserved_ranges,
                                    const Profile& profile, const std::vector<uint32_t>& index) {
   if (old.size() != profile.blocks.size() || !old.fragments.empty()) return std::nullopt;
@@ -138,8 +140,8 @@ std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRang
   return start;
 }
 
-// Pins what both have live where they part, or carry over their end, at the places that `other` has in its zone, which
-// begins at `zone_offset` of the instance's space. False: nothing is.
+// Pins the blocks that both scripts have live where they part, or carry over their end, to their places in `other`. The
+// zone of `other` begins at `zone_offset` of the instance's space. Returns false if there are none.
 bool PinCommon(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, uint32_t zone_offset,
                Instance* instance) {
   const uint32_t n = static_cast<uint32_t>(profile.blocks.size()), m = other.size();
@@ -149,7 +151,7 @@ bool PinCommon(const Script& other, const Profile& profile, const std::vector<ui
   bool any = false;
   for (size_t k = 0; k < index.size(); ++k) {
     uint32_t i = index[k];
-    // The request in the other script, and where both must still be live.
+    // The request in the other script, and the point at which both blocks must still be live.
     const bool in_head = i >= head.b && i < parted;
     if (!in_head && n - i > tail) continue;
     const uint32_t j = in_head ? i + head.a - head.b : i + m - n;
@@ -162,7 +164,8 @@ bool PinCommon(const Script& other, const Profile& profile, const std::vector<ui
   return any;
 }
 
-// Pins what both carry over the boundary, where the change from the one to the other is made. False: nothing is.
+// Pins the blocks that both carry over the cycle's boundary, where the change between the two is made. Returns false if
+// there are none.
 bool PinCarried(const Script& old, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
   const uint32_t n = old.size();
   if (n != profile.blocks.size()) return false;
@@ -178,16 +181,16 @@ bool PinCarried(const Script& old, const Profile& profile, const std::vector<uin
   return any;
 }
 
-// The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
+// The plain solve. Blocks common with another script are placed as in that one, if that costs next to nothing.
 PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                     const RelatedScripts& kin, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+                     const RelatedScripts& related, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
   std::optional<Placement> start;
-  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.reserved_ranges, profile, index);
+  if (related.previous != nullptr) start = StartFrom(*related.previous, related.reserved_ranges, profile, index);
   if (start) options.start = &*start;
   Instance pinned = instance;
-  const Script* like = kin.old != nullptr ? kin.old : kin.beside;
-  if (like != nullptr &&
-      (like == kin.old ? PinCarried(*like, profile, index, &pinned) : PinCommon(*like, profile, index, 0, &pinned))) {
+  const Script* like = related.previous != nullptr ? related.previous : related.sibling;
+  if (like != nullptr && (like == related.previous ? PinCarried(*like, profile, index, &pinned)
+                                                   : PinCommon(*like, profile, index, 0, &pinned))) {
     PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
     auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
@@ -195,14 +198,14 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
   return PackForPages(instance, chunk_bytes, time_limit_ns, options);
 }
 
-// The solve with fragments in front; with what is common with another script where that one has it, if the zone becomes
-// no higher than that one's, or hardly.
+// The solve with fragments in front. Blocks common with another script are placed as in that one, if the zone becomes
+// hardly higher than that one's.
 PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                             const RelatedScripts& kin, uint32_t zone_offset, const PackOptions& options) {
+                             const RelatedScripts& related, uint32_t zone_offset, const PackOptions& options) {
   Instance pinned = instance;
-  if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
+  if (related.sibling != nullptr && PinCommon(*related.sibling, profile, index, zone_offset, &pinned)) {
     PackResult result = Pack(pinned, options);
-    auto most = static_cast<Bytes>(kin.beside->height_bytes + zone_offset * kBlockUnit);
+    auto most = static_cast<Bytes>(related.sibling->height_bytes + zone_offset * kBlockUnit);
     most = std::max(most, result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
   }
@@ -211,15 +214,16 @@ PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>
 
 }  // namespace
 
-std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
-                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const RelatedScripts& kin, WorkClock* clock) {
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
+                                         const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const RelatedScripts& related, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile,
                  std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
-  for (const ZoneRange& place : kin.reserved_ranges) {
+  for (const ZoneRange& place : related.reserved_ranges) {
     Block wall;
     wall.size = static_cast<Bytes>(place.units * kBlockUnit);
     wall.pinned = static_cast<Offset>(place.offset * kBlockUnit);
@@ -229,34 +233,35 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
   PackOptions options;
   options.cancel = cancel;
   options.clock = clock;
-  PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
+  PackResult plain = PackPlain(profile, index, instance, related, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
-  // A placement so far off, of a job so large, is no better than best fit.
-  if (kin.reserved_ranges.empty() &&
+  // For so large a job, a placement so far from the bound is no better than best fit.
+  if (related.reserved_ranges.empty() &&
       plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes))
     return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
-  if (!spare.empty() && kin.reserved_ranges.empty()) {
+  if (!fragments.empty() && related.reserved_ranges.empty()) {
     uint32_t zone_offset = 0;
-    std::vector<Fragment> fragments = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
-    // The load is no bound worth reaching here: a few times what the plain solve took is enough.
+    std::vector<Fragment> laid_out =
+        LayOut(fragments, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+    // The load is not a reachable bound here: a few times the plain solve's time is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
-    PackResult filled = PackWithFragments(profile, index, instance, kin, zone_offset, options);
+    PackResult filled = PackWithFragments(profile, index, instance, related, zone_offset, options);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
-          CompileScript(profile, index, filled.placement.offsets, fragments, zone_offset, plain.lower_bound));
+          CompileScript(profile, index, filled.placement.offsets, laid_out, zone_offset, plain.lower_bound));
     }
   }
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
-  script.reserved_ranges = kin.reserved_ranges;
+  script.reserved_ranges = related.reserved_ranges;
   return std::make_shared<const Script>(std::move(script));
 }
 
 namespace {
 
-// The one of `scripts` that has most in common with the profile; null: none has anything.
+// Returns the script that has most in common with the profile; null if none has anything in common.
 const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& scripts, const Profile& profile) {
   const Script* alike = nullptr;
   uint32_t most = 0;
@@ -271,10 +276,10 @@ const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& script
 
 std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot,
                                    const std::vector<AddressRange>& fragments, const PlanSettings& settings,
-                                   const RelatedScripts& kin, const std::atomic<bool>* cancel) {
+                                   const RelatedScripts& related, const std::atomic<bool>* cancel) {
   WorkClock clock;
   return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns,
-                    cancel, kin, settings.logical_time ? &clock : nullptr);
+                    cancel, related, settings.logical_time ? &clock : nullptr);
 }
 
 }  // namespace
@@ -282,24 +287,24 @@ std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot
 std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, const PlanSnapshot& snapshot,
                                           const PlanSettings& settings, const std::atomic<bool>* cancel) {
   const uint64_t most = snapshot.max_units;
-  // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
+  // Lives repeat only after more periods than have been seen: the longest lives of all blocks together are too much.
   if (!job.profile && profile.unroll > 1 && PeakUnits(profile) > most + most / 2) return nullptr;
   if (job.profile && job.known &&
       !ClampToKnownLoad(&profile, job.known->profile, LoadLimit(most, settings.chunk_bytes)) && !job.replace) {
     return nullptr;
   }
-  RelatedScripts kin;
-  if (job.profile && snapshot.fragments.empty()) kin.old = job.known.get();
-  kin.reserved_ranges = job.reserved_ranges;
-  kin.beside = MostAlike(snapshot.scripts, profile);
-  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
+  RelatedScripts related;
+  if (job.profile && snapshot.fragments.empty()) related.previous = job.known.get();
+  related.reserved_ranges = job.reserved_ranges;
+  related.sibling = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, related, cancel);
 }
 
 std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot,
                                                const PlanSettings& settings, const std::atomic<bool>* cancel) {
-  RelatedScripts kin;
-  kin.beside = MostAlike(snapshot.scripts, profile);
-  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
+  RelatedScripts related;
+  related.sibling = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, related, cancel);
 }
 
 }  // namespace hotpack

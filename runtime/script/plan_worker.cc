@@ -18,7 +18,7 @@ PlanWorker::~PlanWorker() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Signals are the program's: none is handled on our thread.
+// Signals belong to the program: this thread handles none.
 void PlanWorker::StartThread() {
   sigset_t all, old;
   sigfillset(&all);
@@ -41,7 +41,7 @@ bool PlanWorker::Post(PlanJob job) {
   if (!thread_.joinable()) {
     try {
       StartThread();
-    } catch (...) {  // the system has no thread: no plan
+    } catch (...) {  // the system refused a thread: no plan
       job_.reset();
       busy_ = false;
       return false;
@@ -90,7 +90,8 @@ bool PlanWorker::WaitIdle(int timeout_ms) {
   return is_idle;
 }
 
-// Not joined: the caller may hold the dynamic linker's lock (a library's destructor), which an ending thread may need.
+// Does not join: the caller may hold the dynamic linker's lock (a library's destructor), which an ending thread may
+// need.
 void PlanWorker::Detach() {
   std::lock_guard lock(mutex_);
   stop_ = true;
@@ -100,7 +101,7 @@ void PlanWorker::Detach() {
 }
 
 void PlanWorker::Abandon() {
-  busy_ = true;  // takes no more jobs. The thread is not touched: it is another process's
+  busy_ = true;  // accepts no more jobs. The thread object is left alone: the thread belongs to another process
 }
 
 }  // namespace hotpack

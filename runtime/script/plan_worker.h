@@ -12,28 +12,29 @@
 
 namespace hotpack {
 
-// One thread, started with the first job; at most one job at a time. Thread-safe.
+// Starts its one thread with the first job. Holds at most one job at a time. Thread-safe.
 class PlanWorker {
  public:
-  // Does a job, on the worker's thread; `cancel`: end with what there is.
+  // Does a job, on the worker's thread. Once `cancel` is set, it ends with the best result so far.
   using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
 
-  // on_demand: a job begins only when a thread waits for it. So what the poster still does before it waits is done
-  // before the job, in every run alike.
+  // `on_demand`: a job begins only when a thread waits for it. So everything the poster does before it waits precedes
+  // the job, in every run alike.
   explicit PlanWorker(Work work, bool on_demand = false) : work_(std::move(work)), on_demand_(on_demand) {}
   ~PlanWorker();  // cancels and joins
 
-  bool Post(PlanJob job);  // false: busy, the job is dropped
+  bool Post(PlanJob job);  // returns false if busy: the job is dropped
   bool Busy() const { return busy_.load(std::memory_order_acquire); }
-  void FinishEarly();             // the job that is being done ends with what it has
-  bool WaitIdle(int timeout_ms);  // negative: no limit
-  void Abandon();                 // in a forked child: there is no thread
-  void Detach();                  // no more jobs; the thread ends by itself, soon. The worker must live for ever then
+  void FinishEarly();             // makes the current job end with its best result so far
+  bool WaitIdle(int timeout_ms);  // returns whether idle; negative: no limit
+  void Abandon();                 // in a forked child, which has no worker thread
+  // Accepts no more jobs. The thread ends by itself, soon. The worker must never be destroyed after that.
+  void Detach();
 
  private:
   void Loop();
   void StartThread();
-  bool MayBegin() const { return job_.has_value() && (!on_demand_ || waiters_ > 0); }  // with the mutex
+  bool MayBegin() const { return job_.has_value() && (!on_demand_ || waiters_ > 0); }  // needs the mutex
 
   Work work_;
   const bool on_demand_;

@@ -6,10 +6,10 @@
 namespace hotpack {
 namespace {
 
-// Who used each address last: disjoint ranges of offsets, keyed by their start.
+// Records the last user of each address: disjoint ranges of offsets, keyed by their start.
 class LastUser {
  public:
-  // Writes `user` over [begin, end) and adds whoever was there to `before` (each once, not sorted).
+  // Sets the user of [begin, end) and adds the previous users to `before` (each once, not sorted).
   void Overwrite(uint32_t begin, uint32_t end, uint32_t user, std::vector<uint32_t>* before) {
     Cut(begin);
     Cut(end);
@@ -36,8 +36,8 @@ class LastUser {
   std::map<uint32_t, Range> ranges_;
 };
 
-// predecessors[i]: the entries that used addresses of i last, on the cycle. The first of two rounds only fills in who
-// comes before the cycle's first requests.
+// Returns by entry i the entries that used addresses of i last, on the cycle. The first of two rounds only finds the
+// predecessors of the cycle's first requests.
 std::vector<std::vector<uint32_t>> FindPredecessors(const std::vector<ScriptEntry>& entries, uint32_t n) {
   std::vector<std::vector<uint32_t>> predecessors(n);
   LastUser last;
@@ -99,7 +99,7 @@ uint32_t ContextHash(const uint32_t* units, uint32_t count) {
 
 namespace {
 
-// What the plan takes up: of the zone its height, of each hole the part below its highest block.
+// Computes the plan's memory: the zone's height, and of each fragment the part below its highest block.
 void Measure(const std::vector<Fragment>& fragments, Script* script) {
   std::vector<uint32_t> top(fragments.size(), 0);
   uint32_t height = 0;
@@ -111,7 +111,7 @@ void Measure(const std::vector<Fragment>& fragments, Script* script) {
       continue;
     }
     auto it = std::upper_bound(fragments.begin(), fragments.end(), entry.offset,
-                               [](uint32_t offset, const Fragment& hole) { return offset < hole.offset; });
+                               [](uint32_t offset, const Fragment& fragment) { return offset < fragment.offset; });
     auto k = static_cast<size_t>(it - fragments.begin()) - 1;
     top[k] = std::max(top[k], end - fragments[k].offset);
   }
@@ -122,7 +122,7 @@ void Measure(const std::vector<Fragment>& fragments, Script* script) {
   }
 }
 
-// Column c has the requests from c·n/columns on up to the next one's, at least one.
+// Column c has the requests from c·n/columns up to the next column's first, at least one.
 void NarrowLoad(Script* script) {
   const std::vector<uint64_t> units = LoadUnits(script->profile);
   if (units.empty()) return;

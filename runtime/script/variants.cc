@@ -12,13 +12,13 @@ void Variant::NotePass(bool clean) {
 }
 
 void Variant::NoteReplan() {
-  constexpr uint32_t kFree = 4, kMax = 16;  // after a few, each waits for twice as many iterations
+  constexpr uint32_t kFree = 4, kMax = 16;  // after these, each wait is twice as many iterations
   ++replans;
-  refine_from = passes + (replans <= kFree ? 0 : uint64_t{1} << std::min(replans - kFree, kMax));
+  replan_from = passes + (replans <= kFree ? 0 : uint64_t{1} << std::min(replans - kFree, kMax));
 }
 
 uint64_t Variants::BytesOf(const Script& script) {
-  constexpr uint64_t kOfFollower = 64 + 16 + 2 * sizeof(LiveSlots::Slot);  // cell, what was seen, slots
+  constexpr uint64_t kOfFollower = 64 + 16 + 2 * sizeof(LiveSlots::Slot);  // cell, Seen, slots
   uint64_t each = sizeof(ScriptEntry) + sizeof(ProfileBlock) + sizeof(script.contexts[0]) + kOfFollower;
   return script.size() * each + script.successors.size() * sizeof(script.successors[0]);
 }
@@ -69,7 +69,7 @@ void Variants::SetScript(Variant* variant, std::shared_ptr<const Script> script)
   const uint64_t old = variant->number;
   variant->script = std::move(script);
   variant->number = ++last_number_;
-  variant->parked = Follower();
+  variant->idle_follower = Follower();
   variant->fresh = true;
   for (Pass& pass : passes_) {
     if (pass.number == old) pass.number = variant->number;
@@ -80,13 +80,13 @@ void Variants::SetScript(Variant* variant, std::shared_ptr<const Script> script)
 
 void Variants::NoteIteration(uint64_t number, uint32_t phase) {
   constexpr uint32_t kLongestRun = 64;
-  if (predicted_ != 0) {  // a mistake weighs more than a success
+  if (predicted_ != 0) {  // a mistake counts more than a success
     mistakes_ = predicted_ == number ? mistakes_ - std::min(mistakes_, 1u) : std::min(mistakes_ + 2, kLongestRun);
   }
   predicted_ = 0;
   const Pass pass{number, phase};
   uniform_ = !passes_.empty() && passes_.back() == pass ? uniform_ + 1 : 0;
-  if (uniform_ > kLongestRun) return;  // always the same: one more changes nothing of what is expected
+  if (uniform_ > kLongestRun) return;  // always the same: another one does not change the expectation
   if (passes_.size() == kPasses) {
     passes_.erase(passes_.begin());
     runs_.erase(runs_.begin());
@@ -94,7 +94,7 @@ void Variants::NoteIteration(uint64_t number, uint32_t phase) {
   passes_.push_back(pass);
   runs_.push_back(0);
   const size_t last = passes_.size() - 1;
-  for (size_t i = last; i-- > 0;) {  // a run is one longer than the one before it was, or broken
+  for (size_t i = last; i-- > 0;) {  // a run is one longer than the previous one, or broken
     const uint8_t before = i > 0 ? runs_[i - 1] : 0;
     runs_[i] = passes_[i].number != number ? 0 : static_cast<uint8_t>(std::min<uint32_t>(before + 1, kLongestRun));
   }
@@ -111,7 +111,7 @@ void Variants::NoteIteration(uint64_t number, uint32_t phase) {
 }
 
 Variant* Variants::Predict(uint64_t followed, uint32_t* phase) {
-  constexpr uint32_t kSure = 4;  // iterations alike
+  constexpr uint32_t kSure = 4;  // equal iterations
   if (expected_.number == 0 || expected_.number == followed || !agreed_ || expected_after_ < kSure + mistakes_)
     return nullptr;
   Variant* next = Find(expected_.number);
@@ -147,7 +147,7 @@ Variant* Variants::MatchHead(const History& history, uint64_t begin, uint64_t ne
   for (Variant& v : all_) {
     if (v.number == except || v.script->size() <= newest - begin) continue;
     const std::vector<ScriptEntry>& entries = v.script->entries;
-    uint64_t at = newest;  // from the newest back: heads are alike
+    uint64_t at = newest;  // from the newest backwards: heads are similar
     while (entries[at - begin].units == history.Units(at) && at > begin) --at;
     if (entries[at - begin].units != history.Units(at)) continue;
     auto rank = [&](const Variant& x) { return std::make_pair(x.number == expected_.number, x.used_at); };

@@ -1,11 +1,11 @@
-// A handle of the cuBLAS shim, and what its calls have in common.
+// A handle of the cuBLAS shim, and the common parts of its calls.
 #pragma once
 
 #include <cublas_v2.h>
 
 #include "simgpu/blas/use.h"
 
-// cublasHandle_t points to it. As with the library's own: not for two threads at a time.
+// cublasHandle_t points to it. As with the real library, not for two threads at a time.
 struct cublasContext {
   static constexpr uint32_t kMagic = 0x626c6173;
   uint32_t magic = kMagic;
@@ -29,12 +29,12 @@ inline void Write(cublasHandle_t handle, const void* memory, uint64_t bytes) {
   Use(handle->stream, memory, bytes, true);
 }
 
-// alpha, beta, and results of one value: in device memory only in that mode.
+// Reads alpha, beta, or a result of one value: in device memory only in that pointer mode.
 inline void ReadScalar(cublasHandle_t handle, const void* value, size_t bytes) {
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) Read(handle, value, bytes);
 }
 
-// The number of rows and columns of op(X) where it is `rows` by `columns`, as X is stored.
+// Returns the bytes of X as stored, where op(X) is `rows` by `columns`.
 inline uint64_t MatrixBytes(cublasOperation_t op, int64_t rows, int64_t columns, int64_t leading, int64_t count,
                             int64_t stride, size_t element) {
   return op == CUBLAS_OP_N ? Extent(rows, columns, leading, count, stride, element)

@@ -1,4 +1,4 @@
-// Products of matrices, each by all names it has.
+// Products of matrices, under all their names.
 #include "simgpu/blas/cublas.h"
 
 namespace simgpu::blas {
@@ -32,7 +32,7 @@ cublasStatus_t Gemm(cublasHandle_t handle, cublasOperation_t op_a, cublasOperati
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// Of products whose matrices are named in device memory only the names are seen.
+// Reports only the arrays of addresses: the matrices' addresses are in device memory.
 cublasStatus_t GemmOfPointers(cublasHandle_t handle, const void* const a[], const void* const b[],
                               const void* const c[], int64_t count) {
   if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;

@@ -1,4 +1,4 @@
-// Handles and their settings; status names; copies of vectors and matrices are left to the stubs.
+// Handles and their settings; status names. Copies of vectors and matrices are left to the stubs.
 #include <new>
 
 #include "simgpu/blas/cublas.h"
@@ -43,7 +43,7 @@ cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   }
 }
 
-// Setting a stream drops the workspace that was set, as the library documents.
+// Setting a stream drops the user's workspace, as the library documents.
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   handle->stream = stream;

@@ -1,5 +1,5 @@
-// The cuBLASLt shim: descriptors that remember what they are told, one algorithm that needs no workspace, products that
-// tell the checker what they use.
+// The cuBLASLt shim: descriptors that store their settings, one algorithm that needs no workspace, and products that
+// report to the checker which memory they use.
 #include <cublasLt.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ using simgpu::blas::ElementBytes;
 using simgpu::blas::Extent;
 using simgpu::blas::Use;
 
-// What any of the descriptors is: attributes by number, as they were set. Thread-compatible.
+// The content of any descriptor: attributes by number, as they were set. Thread-compatible.
 struct Attributes {
   std::map<int, std::vector<char>> values;
 
@@ -41,7 +41,7 @@ struct Attributes {
   } catch (const std::bad_alloc&) {
     return CUBLAS_STATUS_ALLOC_FAILED;
   }
-  // An attribute that was never set is 0.
+  // Returns an attribute; 0 if it was never set.
   cublasStatus_t Get(int attribute, void* buffer, size_t bytes, size_t* written) const {
     const auto it = values.find(attribute);
     const size_t size = it != values.end() ? it->second.size() : bytes;
@@ -211,7 +211,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   Use(stream, B, Bytes(layout_b), false);
   if (C != D) Use(stream, C, Bytes(layout_c), false);
   Use(stream, D, Bytes(layout_d), true);
-  // One value a row of D at least; its type may be another than D's.
+  // At least one value per row of D; its type may differ from D's.
   const auto rows = Of(layout_d)->Get<uint64_t>(CUBLASLT_MATRIX_LAYOUT_ROWS, 0);
   const auto type_d = static_cast<cudaDataType>(Of(layout_d)->Get<uint32_t>(CUBLASLT_MATRIX_LAYOUT_TYPE, 0));
   const auto type_bias = static_cast<cudaDataType>(

@@ -10,7 +10,7 @@ namespace {
 using UseFunction = void (*)(void*, uint64_t, size_t, int);
 using CountFunction = void (*)(int);
 
-// The driver is there before there is device memory to be named.
+// The driver is loaded before any device memory exists.
 void* FindInDriver(const char* name) {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   return driver != nullptr ? dlsym(driver, name) : nullptr;

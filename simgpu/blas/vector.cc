@@ -22,7 +22,7 @@ cublasStatus_t Gemv(cublasHandle_t handle, cublasOperation_t op, int64_t m, int6
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// One value: 0 where the host asked for it.
+// Returns one value: 0 if the host asked for it.
 void Answer(cublasHandle_t handle, void* result, size_t bytes) {
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
     Write(handle, result, bytes);
@@ -42,7 +42,7 @@ cublasStatus_t Dot(cublasHandle_t handle, int64_t n, const void* x, int64_t step
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// y ← something of x and y
+// y ← a function of x and y
 cublasStatus_t Update(cublasHandle_t handle, int64_t n, const void* alpha, const void* x, int64_t step_x, void* y,
                       int64_t step_y, size_t element) {
   if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;

@@ -21,7 +21,7 @@ Checker::Ghosts::iterator Checker::FirstGhost(uint64_t begin) {
   return it;
 }
 
-// Removes [begin, end) from the ghosts: what is unfinished of it, in ascending order.
+// Removes [begin, end) from the ghosts. Returns the unfinished parts, in ascending order.
 std::vector<Checker::Below> Checker::TakeGhosts(uint64_t begin, uint64_t end) {
   std::vector<Below> taken;
   auto it = FirstGhost(begin);
@@ -47,8 +47,8 @@ void Checker::AddGhost(Ghosts::iterator* last, uint64_t begin, uint64_t end, Use
   *last = ghosts_.emplace(begin, Ghost{end, std::move(uses)}).first;
 }
 
-// A block leaves its own uses everywhere, and where there were blocks before it theirs too: who is ordered after this
-// block need not be ordered after those, as a block that was never used shows.
+// A block leaves its own uses everywhere, and the uses of earlier blocks where those were. Work ordered after this
+// block need not be ordered after those, for example if the block was never used.
 void Checker::LeaveGhost(Blocks::iterator block) {
   UseSet own = std::move(block->second.uses);
   own.DropFinished(*order_);
@@ -64,7 +64,7 @@ void Checker::LeaveGhost(Blocks::iterator block) {
   AddGhost(&last, at, block->second.end, std::move(own));
 }
 
-// Makes room for a new block. False: the driver's own block of the same place is the same one.
+// Clears the range for a new block. Returns false if the driver's own block at the same place is the same one.
 bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
   auto it = live_.upper_bound(begin);
   if (it != live_.begin() && std::prev(it)->second.end > begin) --it;
@@ -158,9 +158,9 @@ void Checker::Kept(uint64_t address) {
     lost_.insert(address);
     return;
   }
-  // Who refuses a release cannot have given the addresses to anyone since; if he has, that is reported.
+  // An allocator that refuses a release cannot have given the addresses away since. If it has, that is reported.
   ClearOverlaps(address, release.block.end, release.block.teller);
-  TakeGhosts(address, release.block.end);  // only its own: what was there before is in `below`
+  TakeGhosts(address, release.block.end);  // only its own: the uses of earlier blocks are in `below`
   live_.insert_or_assign(address, std::move(release.block));
   if (!release.again) returned_.erase(address);
 }
@@ -202,8 +202,8 @@ void Checker::UseBlock(Epoch op, Blocks::iterator block, const char* what) {
   b.uses.Add(op);
 }
 
-// A use of addresses in no live block, from `address` to at most `end`. Returns where it stopped looking.
-// `in_graph`: a graph may use memory whose block it outlived.
+// Handles a use of addresses in no live block, from `address` to at most `end`. Returns where it stopped. `in_graph`: a
+// graph may use memory that outlives its block.
 uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what, bool in_graph) {
   const Region region = memory_->Find(address);
   const auto next = live_.upper_bound(address);
@@ -220,7 +220,7 @@ uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const cha
     case RegionKind::kAllocation:
     case RegionKind::kMapped:
       if (*region.arena && in_graph) {
-        // nothing to say
+        // Nothing to report.
       } else if (*region.arena) {
         Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), which is in no live block", what,
                op.stream, address, stop);
@@ -270,7 +270,7 @@ void Checker::UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* w
     UseOutside(op, word, word + 1, what, false);
     return;
   }
-  // A pointer to the end of a live block is an end, not a use. A graph may use memory whose block it outlived.
+  // A pointer to the end of a live block is an end, not a use. A graph may use memory that outlives its block.
   if (!is_pointer || FindBlock(word - 1) != live_.end()) return;
   if (given_before != ~uint64_t{0} && region.kind != RegionKind::kUnmapped) {
     region.uses->Add(op);
@@ -301,7 +301,7 @@ void Checker::ForgetContext(uint64_t context) {
   for (auto it = live_.begin(); it != live_.end();) {
     auto next = std::next(it);
     const Owner& owner = it->second.owner;
-    // Memory of a pool outlives contexts, unless an allocator made it of what it mapped itself.
+    // Memory of a pool outlives contexts, unless an allocator made it of its own mappings.
     const bool goes =
         owner.context == context && (!owner.pooled || memory_->Find(it->first).kind == RegionKind::kMapped);
     if (goes) Forget(it->first, it->first + 1);

@@ -1,5 +1,5 @@
-// The checker: which blocks the application was given, what uses them, and whether a block whose addresses were used
-// before is only used after that earlier use. simgpu/README.md lists the reports.
+// The checker. It knows which blocks the application has and the work that uses them. It checks that a block whose
+// addresses were used before is only used after that earlier use. simgpu/README.md lists the reports.
 //
 //   live blocks    ┌──────A──────┐        ┌───B───┐     each: its uses (last operation of each stream), and what it
 //                                                       must come after
@@ -19,19 +19,19 @@
 
 namespace simgpu {
 
-// Who said that the block was given.
+// The source of a report about a block.
 enum class Teller : uint8_t {
-  kDriver,   // the driver itself: perhaps for the application, perhaps as an allocator's arena
+  kDriver,   // the driver itself: for the application, or as an allocator's arena
   kOutside,  // the runtime library or a witness: for the application
 };
 
-// What a block goes with: a context's number, 0 if that is not known. Memory of a pool does not go with it.
+// The owner of a block: a context's number, 0 if unknown. Memory of a pool belongs to no context.
 struct Owner {
   uint64_t context = 0;
   bool pooled = false;
 };
 
-// Not thread-safe: used under the driver's lock. Nothing here fails; what is wrong is reported.
+// Not thread-safe: used under the driver's lock. No function fails; errors are reported.
 class Checker {
  public:
   Checker(Order* order, MemoryView* memory, bool enabled) : order_(order), memory_(memory), enabled_(enabled) {}
@@ -40,23 +40,23 @@ class Checker {
 
   void Given(uint64_t address, uint64_t bytes, Teller teller, Owner owner = {});
   void Returned(uint64_t address, Teller teller);
-  // Takes back this thread's last release by an outside teller, if it was of `address`.
+  // Undoes this thread's last release by an outside teller, if it was of `address`.
   void Kept(uint64_t address);
 
-  // The driver was asked to free what is no allocation. Silent if an outside teller of this thread just said the same.
+  // The driver got a free of no allocation. Silent if an outside teller of this thread just reported it.
   void UnknownFree(uint64_t address);
 
   // The operation uses [address, address + bytes). `given_before` as below.
   void Use(Epoch op, uint64_t address, uint64_t bytes, const char* what, uint64_t given_before = ~uint64_t{0});
-  // A launch was passed `word`. If it points into a live block, the launch uses that block. `is_pointer`: the whole
-  // parameter is this word, so that a pointer to freed memory can be told from garbage in a struct.
-  // `given_before`: blocks with a later serial are not what was meant (graphs); ~0: all.
+  // A launch got `word` as a parameter. If it points into a live block, the launch uses that block.
+  // `is_pointer`: the whole parameter is this word, so a pointer to freed memory differs from garbage in a struct.
+  // `given_before`: blocks with a later serial are not meant (graphs); ~0: all.
   void UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* what, uint64_t given_before = ~uint64_t{0});
 
-  // The driver is about to take [begin, end) away. `finished`: it waited for all work (cuMemFree does).
+  // The driver is about to take [begin, end) away. `finished`: it has waited for all work (cuMemFree does).
   void TakenAway(uint64_t begin, uint64_t end, const char* what);
 
-  // The context or the device goes, and the blocks there with it; that is no mistake of anyone's.
+  // The context or the device ends, and its blocks with it, which is no error.
   void Forget(uint64_t begin, uint64_t end);
   void ForgetDevice(int device);
   void ForgetContext(uint64_t context);
@@ -64,7 +64,7 @@ class Checker {
   uint64_t serial() const { return next_serial_; }  // of the next block
 
  private:
-  // Part of a block, and the uses of the blocks that were there before it.
+  // Part of a block, and the uses of the earlier blocks there.
   struct Below {
     uint64_t begin = 0, end = 0;
     UseSet uses;
@@ -74,7 +74,7 @@ class Checker {
     uint64_t serial = 0;
     Teller teller = Teller::kDriver;
     Owner owner;
-    uint64_t checked_generation = 0;  // memory_->Generation() when the block was last found to be mapped throughout
+    uint64_t checked_generation = 0;  // memory_->Generation() when the block was last found fully mapped
     UseSet uses;
     UseSet after;              // what its uses must come after: all uses in `below`
     std::vector<Below> below;  // ascending, disjoint
@@ -83,7 +83,7 @@ class Checker {
     uint64_t end = 0;
     UseSet uses;
   };
-  // A thread's last release by an outside teller, which the driver may yet refuse.
+  // A thread's last release by an outside teller, which the driver may still refuse.
   struct Release {
     uint64_t address = 0;  // 0: of no block, or settled
     Block block;           // end 0: it was lost before

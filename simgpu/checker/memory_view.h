@@ -1,4 +1,4 @@
-// What the checker asks the driver about an address.
+// The checker's queries to the driver about an address.
 #pragma once
 
 #include <algorithm>
@@ -48,14 +48,14 @@ enum class RegionKind : uint8_t {
   kUnmapped,    // the device's address space, with nothing there: never given, freed, or reserved only
 };
 
-// The stretch of addresses around the one asked for in which everything is alike.
+// The range of addresses around the queried one in which everything is equal.
 struct Region {
   RegionKind kind = RegionKind::kForeign;
   uint64_t begin = 0, end = ~uint64_t{0};
   bool accessible = true;  // kMapped: cuMemSetAccess was called
-  bool* arena = nullptr;   // kAllocation, kMapped: some allocator hands out parts of it (set by the checker)
+  bool* arena = nullptr;   // kAllocation, kMapped: an allocator hands out parts of it (set by the checker)
   int device = -1;         // kAllocation, kMapped
-  UseSet* uses = nullptr;  // kAllocation, kMapped: uses that lie in no block
+  UseSet* uses = nullptr;  // kAllocation, kMapped: uses outside every block
 };
 
 class MemoryView {

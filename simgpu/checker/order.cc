@@ -13,7 +13,7 @@ void JoinClock(Clock* into, const Clock& from) {
 }  // namespace
 
 int Order::AddStream(int group, StreamKind kind) {
-  // The number of a removed stream is used again once the host knows that its work is finished: its ticks go on, so no
+  // The number of a removed stream is reused once the host knows that its work is finished. Its ticks go on, so no
   // earlier operation of it can be mistaken for a later one.
   auto free = std::find_if(removed_.begin(), removed_.end(), [&](int s) {
     return Ticks(s) == 0 || Finished(Epoch{s, Ticks(s)});
@@ -52,8 +52,8 @@ void Order::Join(int stream, int other) {
   JoinClock(&streams_[stream].clock, streams_[other].clock);
 }
 
-// CUDA driver API, "Stream synchronization behavior": the legacy default stream waits for all blocking streams of its
-// context, and they wait for it. A removed stream's work still counts.
+// CUDA driver API, "Stream synchronization behavior": the legacy default stream and all blocking streams of its context
+// wait for each other. A removed stream's work still counts.
 void Order::JoinDefaultStream(int stream) {
   const StreamKind kind = streams_[stream].kind;
   if (kind == StreamKind::kNonBlocking) return;

@@ -1,8 +1,8 @@
-// The happens-before order of the simulated device: one vector clock a stream, and one for the host.
+// The happens-before order of the simulated device: one vector clock per stream, and one for the host.
 //
-// The host is one party, not one a thread. The driver sees the calls of all host threads in one order (its lock), and
-// work that any thread has waited for is finished for whatever any thread submits later. Orders that only the program
-// knows (mutexes, joins) are therefore never missed; an order that two threads reached by luck is not doubted.
+// The host is one party, not one per thread. The driver sees the calls of all host threads in one order (its lock).
+// Work that any thread has waited for is finished for all later submissions of any thread. So orders that only the
+// program knows (mutexes, joins) are never missed. An order that two threads reached by luck is accepted.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace simgpu {
 
-// A moment of one stream: the tick-th operation submitted to it. tick ≥ 1.
+// A moment of one stream: its tick-th operation. tick ≥ 1.
 struct Epoch {
   int stream = 0;
   uint64_t tick = 0;
 };
 
-using Clock = std::vector<uint64_t>;  // indexed by stream; what is beyond the end counts as 0
+using Clock = std::vector<uint64_t>;  // indexed by stream; missing entries count as 0
 
 enum class StreamKind : uint8_t {
-  kLegacy,  // the NULL stream: waits for, and is waited for by, the blocking streams of its group
+  kLegacy,  // the NULL stream: it and the blocking streams of its group wait for each other
   kBlocking,
   kNonBlocking,
 };
@@ -32,32 +32,32 @@ class Order {
   int AddStream(int group, StreamKind kind);
   void RemoveStream(int stream);  // its unfinished work stays unfinished
 
-  // Submits one operation: after the stream's earlier ones, and after what the stream's kind implies. O(streams).
-  // (It also comes after everything the host has seen finished: Before and Finished say so.)
+  // Submits one operation: after the stream's earlier ones, and in the order that the stream's kind implies.
+  // O(streams). (It also comes after all work that the host has seen finished; Before and Finished account for that.)
   Epoch Submit(int stream);
 
-  // The clock of the stream's last operation.
+  // Returns the clock of the stream's last operation.
   const Clock& At(int stream) const { return streams_[stream].clock; }
 
-  // All operations submitted to the group so far, removed streams' too. O(streams²).
+  // Returns the moment of all operations submitted to the group so far, also on removed streams. O(streams²).
   Clock AtGroup(int group) const;
 
-  // The stream's next operation comes after `moment` (an event that was recorded).
+  // The stream's next operation comes after `moment` (a recorded event).
   void Wait(int stream, const Clock& moment);
 
-  // The next operation of each stream of the group comes after `moment`, and so does the first one of a stream that is
-  // added later. Adds no order between the group's streams. O(streams²).
+  // The next operation of each stream of the group comes after `moment`; so does the first one of a stream added later.
+  // Adds no order between the group's streams. O(streams²).
   void WaitGroup(int group, const Clock& moment);
 
   void HostSaw(const Clock& moment);  // the host waited until `moment`
   void HostSawStream(int stream) { HostSaw(streams_[stream].clock); }
   void HostSawGroup(int group);  // the host waited for the whole context
 
-  // The host knows that the operation is finished.
+  // Returns true if the host knows that the operation is finished.
   bool Finished(Epoch e) const { return Reached(host_, e); }
-  // All of `moment` is known to be finished.
+  // Returns true if the host knows that all of `moment` is finished.
   bool Finished(const Clock& moment) const;
-  // The operation comes before the last one submitted to `stream`.
+  // Returns true if the operation comes before the last one submitted to `stream`.
   bool Before(Epoch e, int stream) const { return Finished(e) || Reached(streams_[stream].clock, e); }
 
  private:
@@ -75,12 +75,12 @@ class Order {
   void Join(int stream, int other);
   void JoinDefaultStream(int stream);
   // Submits an operation that comes after the stream's own earlier ones and after `moment`, whatever the stream's kind.
-  // With it the stream's number is not free for others until the host knows `moment`.
+  // The stream's number then stays taken until the host knows `moment`.
   void WaitAlone(int stream, const Clock& moment);
 
   std::vector<Stream> streams_;
   std::vector<int> removed_;
-  std::map<int, Clock> waits_;  // by group: what WaitGroup was told; streams that are added come after it
+  std::map<int, Clock> waits_;  // by group: the moment of WaitGroup; streams added later come after it
   Clock host_;
 };
 

@@ -5,22 +5,22 @@
 
 namespace simgpu {
 
-// Thread-safe; writes at once, so that a process that ends by _exit or a signal has said everything.
+// Writes a report. Thread-safe. Writes at once, so that a process that ends by _exit or a signal loses none.
 // `kind` is a word such as "overlap"; the rest is printf's.
 __attribute__((format(printf, 2, 3))) void Report(const char* kind, const char* format, ...);
 
 uint64_t ReportCount();
 
-// What work was seen: kernels whose parameters are known (so that what they are handed is checked) or not, and calls of
-// shimmed libraries that tell all they use or not.
+// Counted work: kernels with known parameters (whose pointers are checked) or unknown ones, and calls of shimmed
+// libraries that report all memory that they use or not.
 enum class Counted { kKernelKnown, kKernelNotKnown, kCallTold, kCallNotTold };
 constexpr int kCountedKinds = 4;
 
 // Thread-safe.
 void CountWork(Counted kind);
 
-// The line with the total, at the end of the process: nothing without a report and without a report file. The file also
-// gets a line with the work that was counted.
+// Writes the line with the total at the end of the process. Writes nothing without a report and without a report file.
+// The file also gets a line with the counted work.
 void FinishReports();
 
 }  // namespace simgpu

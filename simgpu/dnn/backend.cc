@@ -1,4 +1,4 @@
-// The entry points of the graph interface: making, setting, reading, executing.
+// The entry points of the graph interface: they create, set, read and execute descriptors.
 #include "simgpu/dnn/backend.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace simgpu::dnn {
 namespace {
 
-// What a cudnnBackendDescriptor_t points to.
+// The target of a cudnnBackendDescriptor_t.
 struct Descriptor {
   static constexpr uint32_t kMagic = 0x64657363;
   uint32_t magic = kMagic;
@@ -38,7 +38,7 @@ size_t ElementBytes(cudnnBackendAttributeType_t type) {
   }
 }
 
-// Which attributes some types of descriptors have. Types that are not listed are not checked: newer ones have more.
+// The attributes of some types of descriptors. Other types are not checked: newer ones have more.
 struct Range {
   cudnnBackendDescriptorType_t type;
   int first, last;
@@ -68,7 +68,7 @@ bool MayHave(cudnnBackendDescriptorType_t type, int name) {
   return range == std::end(kRanges) || (name >= range->first && name <= range->last);
 }
 
-// What no program sets: it is worked out.
+// Returns true for attributes that no program sets, because they are computed.
 bool IsResult(int name) {
   return name == CUDNN_ATTR_ENGINEHEUR_RESULTS || name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE ||
          name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT || name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE ||
@@ -86,7 +86,7 @@ cudnnStatus_t SetContents(Attribute* attribute, int64_t count, const void* eleme
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The program's own descriptors become names of what the attribute holds.
+// Points the program's own descriptors at the contents of the attribute.
 cudnnStatus_t GetContents(const Attribute& attribute, int64_t count, void* elements) {
   auto* handles = static_cast<cudnnBackendDescriptor_t*>(elements);
   for (int64_t i = 0; i < count; ++i) {
@@ -146,7 +146,7 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The descriptor forgets what it was told.
+// Clears the descriptor's settings.
 cudnnStatus_t cudnnBackendInitialize(cudnnBackendDescriptor_t handle) try {
   Descriptor* descriptor = Find(handle);
   if (descriptor == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
@@ -189,9 +189,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
   return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
-// `count` becomes the number of elements there are, 0 for an attribute that nobody set; `elements` gets `requested` of
-// them at most. Of descriptors it becomes the number that were written, if any were asked for: programs take so many to
-// be theirs.
+// `count` becomes the number of elements, 0 for an attribute that was never set. `elements` gets at most `requested` of
+// them. For descriptors `count` becomes the number of written ones, if any were requested: programs take that many as
+// theirs.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const handle, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t requested, int64_t* count,
                                        void* elements) {

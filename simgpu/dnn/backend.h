@@ -1,7 +1,7 @@
 // Descriptors of the graph interface ("backend"): attributes by number, as they were set.
 //
-// A handle of the program names a descriptor; the descriptor names its content, which others may share: what was built
-// from a descriptor stays whole when the program destroys it, and a finalized content never changes.
+// A handle of the program names a descriptor. The descriptor names its content, which others may share. So an object
+// built from a descriptor stays whole when the program destroys the descriptor. A finalized content never changes.
 #pragma once
 
 #include <map>
@@ -36,7 +36,7 @@ struct Content {
   const cudnnBackendDescriptorType_t type;
   bool finalized = false;
   std::map<int, Attribute> attributes;
-  // Of an execution plan, made when it is finalized.
+  // Of an execution plan, set when it is finalized.
   std::vector<Operand> operands;
   uint64_t workspace_bytes = 0;
 
@@ -44,7 +44,7 @@ struct Content {
     const auto it = attributes.find(name);
     return it != attributes.end() ? &it->second : nullptr;
   }
-  // The first element of an attribute, or `otherwise` where it was not set (or is too small).
+  // Returns the first element of an attribute, or `otherwise` if it is not set (or is too small).
   template <typename T>
   T Get(int name, T otherwise) const {
     const Attribute* attribute = Find(name);
@@ -61,7 +61,7 @@ struct Content {
     for (size_t i = 0; i < values.size(); ++i) __builtin_memcpy(&values[i], from + i * sizeof(T), sizeof(T));
     return values;
   }
-  // The first descriptor in an attribute, if there is one of this type.
+  // Returns the first descriptor in an attribute, if it has this type.
   const Content* Child(int name, cudnnBackendDescriptorType_t child_type) const {
     const Attribute* attribute = Find(name);
     if (attribute == nullptr || attribute->contents.empty()) return nullptr;
@@ -75,10 +75,10 @@ struct Content {
   }
 };
 
-// What finalizing a descriptor checks and works out. Status: what cudnnBackendFinalize answers.
+// Checks and completes a descriptor. Returns the status of cudnnBackendFinalize.
 cudnnStatus_t Complete(Content* content);
 
-// Bytes of a tensor's content, from its first to its last element.
+// Returns the bytes of a tensor's content, from its first to its last element.
 uint64_t TensorBytes(const Content& tensor);
 
 }  // namespace simgpu::dnn

@@ -1,5 +1,5 @@
-// From operations to an execution plan: what must be set, which tensors a graph reads and writes, how much workspace it
-// takes.
+// From operations to an execution plan: checks required attributes, and determines which tensors a graph reads and
+// writes and its workspace.
 //
 //   tensors -> operations -> operation graph -> engine (0: no workspace, 1: with one) -> engine configuration -> plan
 #include <algorithm>
@@ -99,7 +99,8 @@ cudnnStatus_t CompleteTensor(const Content& tensor) {
                                                                                     : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-// Names of a convolution's parts: the convolution, the image on the far side, the filters, the near image.
+// Names of a convolution's parts: the convolution, the image on the output side, the filters, the image on the input
+// side.
 struct ConvolutionNames {
   int convolution, output, filter, input;
 };
@@ -150,8 +151,8 @@ uint64_t WorkspaceOf(const Content& operation) {
                               ElementBits(output->Get(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)));
 }
 
-// The tensor itself, unless it is virtual or a value of the host's, and what says where its ragged rows begin. How long
-// those are is in device memory: of them only the first element counts.
+// Adds the tensor, unless it is virtual or a host value, and the tensor with the offsets of its ragged rows. The length
+// of the offsets is in device memory, so only their first element counts.
 void AddTensor(const Content& tensor, bool written, std::vector<Operand>* operands) {
   if (tensor.Get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false) || tensor.Get<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false))
     return;
@@ -170,7 +171,7 @@ void AddTensor(const Content& tensor, bool written, std::vector<Operand>* operan
   }
 }
 
-// Everything below a graph or an operation: its tensors, and what it is made of.
+// Collects everything below a graph or an operation: its tensors and its parts.
 void Gather(const Content& content, std::vector<Operand>* operands, uint64_t* workspace) {
   *workspace += WorkspaceOf(content);
   for (const auto& [name, attribute] : content.attributes) {
@@ -184,7 +185,7 @@ void Gather(const Content& content, std::vector<Operand>* operands, uint64_t* wo
   }
 }
 
-// One engine configuration: engine `index` on the graph that `from` names.
+// Returns one engine configuration: engine `index` on the graph that `from` names.
 ContentPointer Configuration(const ContentPointer& graph, int64_t index) {
   auto engine = std::make_shared<Content>(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine->attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = {CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, {}, {graph}};
@@ -203,7 +204,7 @@ uint64_t WorkspaceOfGraph(const Content& graph) {
   return bytes;
 }
 
-// The faster engine first; as a fallback only the one without a workspace, and only that where the two are the same.
+// The faster engine first. As a fallback only the one without a workspace; only that one too if both are the same.
 cudnnStatus_t CompleteHeuristics(Content* heuristics) {
   const Content* graph =
       heuristics->Child(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

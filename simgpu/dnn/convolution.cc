@@ -1,4 +1,4 @@
-// Convolutions by the older interface: of each direction two algorithms, one with a workspace (see workspace.h), one
+// Convolutions by the older interface. Each direction has two algorithms, one with a workspace (see workspace.h), one
 // without.
 #include <algorithm>
 
@@ -14,8 +14,7 @@ struct cudnnConvolutionStruct {
 namespace simgpu::dnn {
 namespace {
 
-// What a convolution is about: in any direction one image tensor on each side, and the filters. All three are
-// described.
+// The operands of a convolution: in any direction one image tensor on each side, and the filters. All three are set.
 struct Shapes {
   cudnnTensorDescriptor_t input, output;
   cudnnFilterDescriptor_t filter;
@@ -49,7 +48,7 @@ cudnnStatus_t WorkspaceOf(cudnnHandle_t handle, const Shapes& s, Algorithm algor
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The algorithms, the faster one first; those that need more than `limit` bytes of workspace are left out.
+// Returns the algorithms, faster first, without those that need more than `limit` bytes of workspace.
 template <typename Performance, typename Algorithm>
 cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, Algorithm with, Algorithm without, size_t limit,
                    int requested, int* returned, Performance* results) {
@@ -64,7 +63,7 @@ cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, Algorithm with, Algori
     result = {};
     result.algo = algorithm;
     result.status = CUDNN_STATUS_SUCCESS;
-    result.time = algorithm == with ? 1.0F : 2.0F;  // milliseconds: only the order means something
+    result.time = algorithm == with ? 1.0F : 2.0F;  // milliseconds: only the order matters
     result.memory = bytes;
     result.determinism = CUDNN_DETERMINISTIC;
     result.mathType = s.convolution->math;
@@ -179,7 +178,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
   return List(handle, {x, dy, dw, c}, kFilter, kFilterPlain, kNoLimit, requested, returned, results);
 }
 
-// Finding is trying: the tensors are used once, with the workspace that was lent.
+// Finding means trying: uses the tensors once, with the given workspace.
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of,
                                                      const void* x, const cudnnFilterDescriptor_t w_of, const void* w,
                                                      const cudnnConvolutionDescriptor_t c,

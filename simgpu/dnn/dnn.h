@@ -1,5 +1,5 @@
-// The cuDNN shim: a handle, the descriptors of the older interface, and what its calls have in common. Nothing is
-// computed; every call that would do work tells the checker which memory it reads and writes, on the handle's stream.
+// The cuDNN shim: a handle, the descriptors of the older interface, and the common parts of its calls. It computes
+// nothing. Every call that would do work tells the checker which memory it reads and writes, on the handle's stream.
 #pragma once
 
 #include <cudnn.h>
@@ -10,7 +10,7 @@
 
 #include "simgpu/blas/use.h"
 
-// cudnnHandle_t points to it. As with the library's own: not for two threads at a time.
+// cudnnHandle_t points to it. As with the real library, not for two threads at a time.
 struct cudnnContext {
   static constexpr uint32_t kMagic = 0x646e6e39;
   uint32_t magic = kMagic;
@@ -41,16 +41,16 @@ namespace simgpu::dnn {
 
 inline bool Valid(cudnnHandle_t handle) { return handle != nullptr && handle->magic == cudnnContext::kMagic; }
 
-// Bits of one element; 0: not a type this knows.
+// Returns the bits of one element; 0: an unknown type.
 uint64_t ElementBits(cudnnDataType_t type);
 
-// Bytes from the first to the last element of a tensor with `count` dimensions, strides in elements; 0 if it has none.
-// One that is packed as a bit or as half a byte counts as that.
+// Returns the bytes from the first to the last element of a tensor with `count` dimensions, strides in elements; 0 if
+// it has none. Elements packed as a bit or half a byte count as such.
 uint64_t TensorBytes(int64_t count, const int64_t dims[], const int64_t strides[], cudnnDataType_t type);
 uint64_t TensorBytes(const cudnnTensorStruct& tensor);
 uint64_t TensorBytes(const cudnnFilterStruct& filter);
 
-// One call that does work: counted, then told range by range. Null, and ranges of no bytes, are passed over.
+// One call that does work: counts it, then reports it range by range. Skips null and ranges of no bytes.
 class Work {
  public:
   explicit Work(cudnnHandle_t handle) : stream_(handle->stream) { blas::CountCall(true); }
@@ -82,7 +82,7 @@ cudnnStatus_t Destroy(T* descriptor) {
 
 }  // namespace simgpu::dnn
 
-// The functions that make and unmake a descriptor of the older interface.
+// The functions that create and destroy a descriptor of the older interface.
 #define SIMGPU_DNN_DESCRIPTOR(name, Handle)                                                       \
   cudnnStatus_t cudnnCreate##name(Handle* descriptor) { return simgpu::dnn::Create(descriptor); } \
   cudnnStatus_t cudnnDestroy##name(Handle descriptor) { return simgpu::dnn::Destroy(descriptor); }

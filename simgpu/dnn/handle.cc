@@ -27,9 +27,9 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-// 9.99.0, whatever headers this was built with. A program refuses a library of another major version, or of a lower
-// minor version, than it was compiled with, and none that is higher: so one simulated library serves every program of
-// cuDNN 9. Programs also ask it which mistakes of certain versions they must go around: it has none of them.
+// 9.99.0, for any headers of the build. A program refuses a library of another major version, or of a lower minor
+// version, than it was compiled with, and accepts higher ones. So one simulated library serves every program of cuDNN
+// 9. Programs also use the version to work around bugs of certain versions, which the shim does not have.
 size_t cudnnGetVersion() { return 99900; }
 size_t cudnnGetMaxDeviceVersion() { return cudnnGetVersion(); }
 size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
@@ -52,7 +52,7 @@ cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* value) {
   }
 }
 
-// There are no parts that could be of different versions.
+// There are no parts with versions of their own.
 cudnnStatus_t cudnnGraphVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnOpsVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnCnnVersionCheck() { return CUDNN_STATUS_SUCCESS; }
@@ -83,7 +83,7 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
   }
 }
 
-// No more is said of an error than its status.
+// The text of an error is its status alone.
 void cudnnGetLastErrorString(char* message, size_t size) {
   if (message != nullptr && size > 0) message[0] = '\0';
 }

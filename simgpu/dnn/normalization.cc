@@ -1,6 +1,6 @@
-// Batch normalisation, with its workspace and reserve by a rule of our own: the workspace holds two sums of 4 bytes a
-// channel (none for CUDNN_BATCHNORM_PER_ACTIVATION), the reserve one bit an element where an activation follows, for
-// the way back. Both are rounded up to 256 bytes.
+// Batch normalisation. Workspace and reserve follow the simulator's own rule, rounded up to 256 bytes.
+//  - Workspace: two sums of 4 bytes per channel (none for CUDNN_BATCHNORM_PER_ACTIVATION).
+//  - Reserve: for the backward pass, one bit per element if an activation follows.
 #include "simgpu/dnn/dnn.h"
 #include "simgpu/dnn/workspace.h"
 

@@ -1,5 +1,5 @@
-// Dropout, pooling, activation, the loss of CTC and spatial transformers: what programs still use of the older
-// interface.
+// Dropout, pooling, activation, the CTC loss and spatial transformers: the parts of the older interface that programs
+// still use.
 #include <algorithm>
 
 #include "simgpu/dnn/dnn.h"
@@ -41,7 +41,7 @@ uint64_t ProductBytes(cudnnDataType_t type, std::initializer_list<int> factors) 
   return elements * ElementBits(type) / 8;
 }
 
-// The grid names for each pixel of the output a place in the input; theta is one 2 by 3 matrix an image.
+// The grid contains for each output pixel a position in the input; theta is one 2 by 3 matrix per image.
 uint64_t GridBytes(const cudnnSpatialTransformerStruct& t) {
   return ProductBytes(t.type, {t.dims[0], t.dims[2], t.dims[3], 2});
 }
@@ -50,7 +50,7 @@ bool Ready(cudnnHandle_t handle, cudnnSpatialTransformerDescriptor_t t) {
   return Valid(handle) && t != nullptr && t->dims[0] > 0;
 }
 
-// As much as the probabilities, once more: a rule of our own.
+// By the simulator's own rule: as many bytes as the probabilities.
 cudnnStatus_t CtcWorkspace(cudnnHandle_t handle, cudnnCTCLossDescriptor_t loss, cudnnTensorDescriptor_t probabilities,
                            size_t* bytes) {
   if (!Valid(handle) || loss == nullptr || !loss->set || probabilities == nullptr || probabilities->count != 3 ||
@@ -61,7 +61,7 @@ cudnnStatus_t CtcWorkspace(cudnnHandle_t handle, cudnnCTCLossDescriptor_t loss, 
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Labels and lengths: in device memory if `on_device`, else the host's.
+// Labels and lengths are in device memory if `on_device`, else in the host's.
 cudnnStatus_t Ctc(cudnnHandle_t handle, cudnnCTCLossDescriptor_t loss, cudnnTensorDescriptor_t probabilities_of,
                   const void* probabilities, const int* label_lengths, const int* input_lengths, bool on_device,
                   void* costs, cudnnTensorDescriptor_t gradients_of, void* gradients, size_t workspace_bytes,
@@ -99,14 +99,14 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
   *bytes = kDropoutStateBytes;
   return CUDNN_STATUS_SUCCESS;
 }
-// The states are made here ...
+// The states are written here ...
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability,
                                         void* states, size_t bytes, unsigned long long) {
   const cudnnStatus_t status = SetDropout(dropout, handle, probability, states, bytes);
   if (status == CUDNN_STATUS_SUCCESS && states != nullptr) Work(handle).Write(states, kDropoutStateBytes);
   return status;
 }
-// ... and here they are there already.
+// ... and exist already here.
 cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability,
                                             void* states, size_t bytes, unsigned long long) {
   return SetDropout(dropout, handle, probability, states, bytes);
@@ -167,7 +167,7 @@ cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, const cudnnTensorDescriptor_t p
   return Ctc(handle, loss, probabilities_of, probabilities, label_lengths, input_lengths, false, costs, gradients_of,
              gradients, bytes, workspace);
 }
-// The labels are as many as their lengths say, which are in device memory: only those two are told.
+// The number of labels is the sum of their lengths, which are in device memory: reports only the two arrays of lengths.
 cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t, cudnnCTCLossDescriptor_t loss,
                               const cudnnTensorDescriptor_t probabilities_of, const void* probabilities, const int[],
                               const int label_lengths[], const int input_lengths[], void* costs,

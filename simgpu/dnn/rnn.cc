@@ -1,4 +1,4 @@
-// Recurrent networks: descriptors and the three passes. See rnn.h for where the weights lie.
+// Recurrent networks: descriptors and the three passes. rnn.h shows the layout of the weights.
 #include "simgpu/dnn/rnn.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace simgpu::dnn {
 namespace {
 
-// What the passes have in common: the network, its spaces, the sequences' lengths in device memory.
+// The common part of the passes: the network, its spaces, the sequences' lengths in device memory.
 struct Pass {
   cudnnHandle_t handle;
   cudnnRNNDescriptor_t rnn;
@@ -49,7 +49,7 @@ uint64_t DataBytes(const cudnnRNNDataStruct& data) {
 
 uint64_t BytesOf(cudnnTensorDescriptor_t tensor) { return tensor != nullptr ? TensorBytes(*tensor) : 0; }
 
-// The tensor of one part, and where it is; none: no dimensions, no address.
+// Describes the tensor of one part and its address; an absent part has neither.
 void Describe(const WeightPart& part, const cudnnRNNStruct& rnn, const void* space, cudnnTensorDescriptor_t tensor,
               void** address) {
   if (tensor != nullptr) tensor->count = 0;

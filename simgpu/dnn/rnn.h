@@ -1,6 +1,6 @@
-// What a recurrent network is, and where its weights lie.
+// A recurrent network, and the layout of its weights.
 //
-//   pseudo layer  0 ... L*D-1, layer by layer, the directions of a layer beside one another
+//   pseudo layer  0 ... L*D-1, layer by layer, the directions of a layer next to each other
 //   weight space  [ layer 0: input matrices of its gates | recurrent matrices | projection ] [ layer 1: ... ] ...
 //                 [ layer 0: input biases | recurrent biases ] [ layer 1: ... ] ...
 #pragma once
@@ -28,25 +28,25 @@ struct cudnnRNNDataStruct {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
   int64_t steps = 0, batch = 0, vector_size = 0;
-  uint64_t vectors = 0;  // in memory: all sequences' lengths together if packed, else steps * batch
+  uint64_t vectors = 0;  // in memory: the sum of all sequences' lengths if packed, else steps * batch
 };
 
 namespace simgpu::dnn {
 
-// One matrix or bias of the weight space; offsets and sizes in elements. rows = 0: there is none.
+// One matrix or bias of the weight space; offsets and sizes in elements. rows = 0: none.
 struct WeightPart {
   uint64_t offset = 0;
   int64_t rows = 0, columns = 0;
 };
 
-// Linear layer `id` of a pseudo layer: 0 ... gates-1 apply to the input, gates ... 2*gates-1 to the hidden state,
-// 2*gates is the projection.
+// Returns linear layer `id` of a pseudo layer: 0 ... gates-1 apply to the input, gates ... 2*gates-1 to the hidden
+// state, 2*gates is the projection.
 WeightPart MatrixOf(const cudnnRNNStruct& rnn, int64_t pseudo_layer, int id);
 WeightPart BiasOf(const cudnnRNNStruct& rnn, int64_t pseudo_layer, int id);
 uint64_t WeightElements(const cudnnRNNStruct& rnn);
 
-// By a rule of our own: the workspace holds what the gates of one layer get from its input, the reserve (training only)
-// for each layer what its gates gave and the cell's state, and one byte a dropped value. Bytes, rounded up to 256.
+// By the simulator's own rule, in bytes, rounded up to 256. The workspace holds the input products of one layer's
+// gates. The reserve (training only) holds each layer's gate results and cell state, and one byte per dropped value.
 uint64_t RnnWorkspace(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x);
 uint64_t RnnReserve(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x);
 

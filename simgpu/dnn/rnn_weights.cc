@@ -1,4 +1,4 @@
-// Sizes and places in the spaces of a recurrent network.
+// Sizes and offsets in the spaces of a recurrent network.
 #include "simgpu/dnn/rnn.h"
 #include "simgpu/dnn/workspace.h"
 
@@ -9,7 +9,7 @@ int64_t InputOf(const cudnnRNNStruct& rnn, int64_t layer) {
   return layer == 0 ? rnn.input_size : rnn.OutputSize() * rnn.directions;
 }
 
-// Without weights for its input, a first layer takes it as it is (CUDNN_SKIP_INPUT).
+// Without weights for its input, a first layer takes it unchanged (CUDNN_SKIP_INPUT).
 bool SkipsInput(const cudnnRNNStruct& rnn, int64_t layer) { return layer == 0 && rnn.input == CUDNN_SKIP_INPUT; }
 
 uint64_t LayerElements(const cudnnRNNStruct& rnn, int64_t layer) {

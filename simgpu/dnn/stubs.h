@@ -1,4 +1,4 @@
-// Entry points that are known by name only: CUDNN_STATUS_NOT_SUPPORTED. No CUDA header: the parameters do not matter.
+// Entry points known by name only: CUDNN_STATUS_NOT_SUPPORTED. No CUDA header, because the parameters do not matter.
 #pragma once
 
 #define SIMGPU_DNN_STUB(name) \

@@ -101,7 +101,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTe
   return cudnnSetTensor4dDescriptorEx(tensor, type, n, c, h, w, c * h * w, h * w, w, 1);
 }
 
-// `requested` limits what is written; `count` is what there is.
+// `requested` limits the written dimensions; `count` is their total number.
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int requested, cudnnDataType_t* type,
                                          int* count, int dims[], int strides[]) {
   if (tensor == nullptr || requested < 0) return CUDNN_STATUS_BAD_PARAM;

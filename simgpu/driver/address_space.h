@@ -1,7 +1,7 @@
 // Device addresses, and the bytes behind them.
 //
-// Device addresses are reserved without access, as on a machine with a discrete GPU: host code that follows a device
-// pointer faults. The bytes live elsewhere (Backing) and exist only once a copy or a memset touched them.
+// Device addresses are reserved without access, as with a discrete GPU: host code that follows a device pointer faults.
+// The bytes are elsewhere (Backing), and exist only after a copy or a memset touched them.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace simgpu {
 
 inline constexpr uint64_t kPage = uint64_t{2} << 20;  // the device's page: granularity of physical memory
 
-// Bytes of host memory, made at the first Data() and given back to the operating system at destruction.
+// Bytes of host memory, made at the first Data() and returned to the operating system at destruction.
 class Backing {
  public:
   explicit Backing(uint64_t bytes) : bytes_(bytes) {}
   ~Backing();
   Backing(const Backing&) = delete;
   Backing& operator=(const Backing&) = delete;
-  char* Data();                             // null: the host has no memory left
+  char* Data();                             // null: out of host memory
   char* Existing() const { return data_; }  // null: never touched, so all zero
   uint64_t bytes() const { return bytes_; }
 
@@ -27,16 +27,16 @@ class Backing {
   uint64_t bytes_;
 };
 
-// Host addresses without access. 0: none left.
+// Reserve host addresses without access. 0: none left.
 uint64_t ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t wanted);
 void ReleaseAddresses(uint64_t address, uint64_t bytes);
 
-// Ranges of multiples of kPage, taken from large reservations that grow on demand. Best fit, coalescing; O(log ranges).
+// Ranges in multiples of kPage, from large reservations that grow on demand. Best fit, coalescing; O(log ranges).
 class AddressSpace {
  public:
   uint64_t Take(uint64_t bytes);  // 0: none left
   void Give(uint64_t address, uint64_t bytes);
-  bool Owns(uint64_t address) const;  // taken or not
+  bool Owns(uint64_t address) const;  // taken or free
 
  private:
   std::map<uint64_t, uint64_t> free_;          // start → bytes

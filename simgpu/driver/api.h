@@ -1,4 +1,4 @@
-// How an entry point of the simulated driver is written:
+// How to write an entry point of the simulated driver:
 //
 //   SIMGPU_API cuThing_v2(int argument) {
 //     SIMGPU_ENTER(cuThing);             counts the call, injects a failure, refuses before cuInit and after the end
@@ -14,7 +14,7 @@
 
 #define SIMGPU_API extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
-// Counts and checks, without the lock. For calls that work at any time, before cuInit too.
+// Counts and checks, without the lock. For calls that work at any time, also before cuInit.
 #define SIMGPU_ENTER_ANYTIME(base)                           \
   static constinit ::simgpu::EntryPoint simgpu_entry(#base); \
   if (const int simgpu_early = simgpu_entry.Enter(false); simgpu_early != 0) return static_cast<CUresult>(simgpu_early)
@@ -29,12 +29,12 @@
   SIMGPU_ENTER_UNLOCKED(base); \
   std::lock_guard<std::mutex> simgpu_lock(d.mutex)
 
-// The current context, or the error for none.
+// The current context; returns the error if there is none.
 #define SIMGPU_CONTEXT(name)                            \
   ::simgpu::Context* name = ::simgpu::CurrentContext(); \
   if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT
 
-// The stream behind a handle; `variant` says what NULL means.
+// The stream of a handle; `variant` tells what NULL means.
 #define SIMGPU_STREAM(name, handle, variant)                                                                   \
   ::simgpu::Stream* name = nullptr;                                                                            \
   if (const CUresult simgpu_bad = ::simgpu::FindStream(d, handle, variant, &name); simgpu_bad != CUDA_SUCCESS) \

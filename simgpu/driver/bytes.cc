@@ -16,7 +16,7 @@ bool IsDeviceMemory(Driver& d, uint64_t address) {
   return d.memory.FindMapping(address, &base) != nullptr;
 }
 
-// `something`: bytes that may be other than zero.
+// `something`: the bytes may be nonzero.
 void NoteWrite(Driver& d, uint64_t address, uint64_t bytes, bool something) {
   if (d.keep_values) return;
   if (something && IsDeviceMemory(d, address)) {

@@ -7,7 +7,7 @@ namespace simgpu {
 namespace {
 
 struct Search {
-  const void* own = nullptr;  // where this library lies
+  const void* own = nullptr;  // this library's base address
   const char* found = nullptr;
 };
 
@@ -17,7 +17,7 @@ _Unwind_Reason_Code Look(_Unwind_Context* context, void* argument) {
   // The return address may already be the next function's; the call is before it.
   const auto address = reinterpret_cast<void*>(_Unwind_GetIP(context) - 1);
   if (dladdr(address, &info) == 0) return _URC_NO_REASON;
-  if (search->own == nullptr) search->own = info.dli_fbase;  // the first frame is our own
+  if (search->own == nullptr) search->own = info.dli_fbase;  // the first frame is this library's
   if (info.dli_fbase == search->own) return _URC_NO_REASON;
   search->found = info.dli_fname;
   return _URC_END_OF_STACK;

@@ -1,12 +1,12 @@
-// Who called.
+// Identifies the caller.
 #pragma once
 
 #include <string>
 
 namespace simgpu {
 
-// The file name, without its folder, of the program or library from which this library was called: what is nearest up
-// the stack. A function that jumps here rather than calls is not seen; its caller is. Some microseconds.
+// Returns the file name, without folder, of the program or library that called this library: the nearest one up the
+// stack. A function that jumps here is invisible; its caller is returned. Takes some microseconds.
 std::string CallingObject();
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Contexts: one stack a thread, primary contexts counted by device.
+// Contexts: one stack per thread, primary contexts counted by device.
 #include <algorithm>
 #include <atomic>
 
@@ -71,7 +71,7 @@ Context* CreateContext(Driver& d, int device, unsigned flags) {
 // The object itself stays: threads may still have it on their stacks.
 void DestroyContext(Driver& d, Context* context) {
   d.order.HostSawGroup(context->group);
-  d.checker.ForgetContext(context->id);  // what an allocator gave out in it
+  d.checker.ForgetContext(context->id);  // blocks that an allocator gave out in it
   std::vector<Allocation*> mine;
   for (auto& [base, allocation] : d.memory.allocations()) {
     if (allocation.context == context && allocation.pool == nullptr && !allocation.graph) mine.push_back(&allocation);

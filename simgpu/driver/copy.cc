@@ -1,5 +1,5 @@
-// Linear copies. Every one is an operation on a stream; the synchronous ones are done on the default stream and then
-// waited for, except from device to device, which the driver does not wait for.
+// Linear copies. Each is an operation on a stream. Synchronous ones run on the default stream and then wait, except
+// from device to device, for which the driver does not wait.
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"
 

@@ -17,7 +17,7 @@ constexpr uint32_t kOneIn = 8;
 
 std::atomic<uint32_t> longest_us{0};
 
-// Drawn anew in each run and thread: where a race is, is not known.
+// Draws other numbers in each run and thread, because the place of a race is unknown.
 uint32_t Draw() {
   static thread_local uint64_t state = 0;
   if (state == 0) {

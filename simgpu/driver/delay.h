@@ -1,11 +1,12 @@
-// SIMGPU_DELAY: calls that take their time, so that other threads come between.
+// SIMGPU_DELAY: delays calls, so that other threads come in between.
 #pragma once
 
 namespace simgpu {
 
-// Reads the setting. A malformed one is said in a line, and the process ends with status 2. Once, before any thread.
+// Reads the setting. A malformed one is reported in a line and ends the process with status 2. Call once, before any
+// thread.
 void ReadDelay();
-// Waits now and then, as the setting says. Thread-safe; without the setting it is a load and a branch.
+// Waits from time to time, as the setting tells. Thread-safe. Without the setting: a load and a branch.
 void Delay();
 
 }  // namespace simgpu

@@ -20,15 +20,15 @@
 
 namespace simgpu {
 
-// One clause of SIMGPU_FAIL, and the calls that it was asked about.
+// One clause of SIMGPU_FAIL, with its count of calls.
 struct FailRule {
   std::string base;      // "any": calls of every name, counted together
-  std::string object;    // calls from objects with this in their file's name; empty: from everywhere
-  bool others = false;   // ... from all objects but those
+  std::string object;    // calls from objects with this in their file name; empty: from everywhere
+  bool others = false;   // ... from all other objects
   uint64_t first = 0;    // this call …
   bool onwards = false;  // … and every later one
-  uint64_t every = 0;    // or every so many calls
-  int error = 0;         // 0: the usual one of the function
+  uint64_t every = 0;    // or every call whose number is a multiple of this
+  int error = 0;         // 0: the function's usual one
   std::atomic<uint64_t> calls{0};
 };
 
@@ -38,7 +38,7 @@ struct CallCounter {
   std::atomic<uint64_t> calls{0};
   std::vector<FailRule*> rules;
   bool asks_caller = false;                 // a rule names an object
-  std::map<std::string, uint64_t> callers;  // calls of each object, if that is counted; under the counters' lock
+  std::map<std::string, uint64_t> callers;  // calls of each object, if counted; under the counters' lock
 };
 
 namespace {
@@ -86,7 +86,7 @@ bool ParseCalls(std::string text, FailRule* rule) {
   return rule->first > 0 && *end == '\0';
 }
 
-// "cuMemMap" or "any", then perhaps "@hotpack" or "@!hotpack", then ":" and which calls.
+// Parses "cuMemMap" or "any", then perhaps "@hotpack" or "@!hotpack", then ":" and the calls.
 bool ParseRule(const std::string& clause, FailRule* rule) {
   const size_t colon = clause.find(':');
   if (colon == std::string::npos) return false;
@@ -120,7 +120,7 @@ std::deque<FailRule> ParseRules(std::string rest) {
   return rules;
 }
 
-// The process's, as they are at its first call.
+// The process's rules, as set at its first call.
 std::deque<FailRule>& Rules() {
   static auto* rules = [] {
     const char* all = getenv("SIMGPU_FAIL");
@@ -152,10 +152,10 @@ void WriteCounts() {
   fclose(file);
 }
 
-// The report at the end of the process has two conditions here: the exit status is known to on_exit handlers only, and
-// calls of other libraries' destructors still come until ours runs. Which of the two is first depends on how the
+// The report at the end of the process has two conditions here. Only on_exit handlers know the exit status. Calls of
+// other libraries' destructors still come until this library's run. Which of the two is first depends on how the
 // library was loaded.
-int exit_status = -1;  // -1: not known
+int exit_status = -1;  // -1: unknown
 bool destroyed = false;
 
 void EndProcess() {
@@ -175,14 +175,14 @@ void NoteExitStatus(int status, void*) {
   EndProcess();
 }
 
-// In the child nothing but refusals is left to do: no lock of the parent's threads may be in the way. Before cuInit a
-// fork is no matter.
+// The child only refuses calls, and must not wait for a lock of the parent's threads. Before cuInit a fork has no
+// effect.
 void NoteFork() {
   if (IsInitialized()) forked.store(true);
   new (&CountersLock()) std::mutex;
 }
 
-// A malformed SIMGPU_FAIL is said at once. Nothing is kept: a program may set it up to its first call.
+// Reports a malformed SIMGPU_FAIL at once. Keeps nothing: a program may set it up to its first call.
 void CheckRules() {
   const char* all = getenv("SIMGPU_FAIL");
   if (all != nullptr && *all != '\0') (void)ParseRules(all);
@@ -234,7 +234,7 @@ int EntryPoint::Enter(bool needs_init) {
   return EnterSlow(counter);
 }
 
-// Somebody wants to know more than the number of calls.
+// The slow path: failures, or counts by caller.
 int EntryPoint::EnterSlow(CallCounter* counter) {
   std::string caller;
   if (counter->asks_caller || CountsCallers()) caller = CallingObject();
@@ -253,7 +253,7 @@ int EntryPoint::EnterSlow(CallCounter* counter) {
   return error;
 }
 
-// The end begins where static objects that are older than cuInit are destroyed, as with the real driver.
+// The end begins when static objects older than cuInit are destroyed, as with the real driver.
 void SetInitialized() {
   if (!initialized.exchange(true)) atexit([] { shut_down.store(true); });
 }

@@ -1,4 +1,4 @@
-// Counting, failing and refusing of calls: what every entry point does first.
+// Counts, fails and refuses calls: the first part of every entry point.
 #pragma once
 
 #include <atomic>
@@ -6,15 +6,14 @@
 
 namespace simgpu {
 
-// What is counted and made to fail, one for each base name ("cuMemAlloc" for cuMemAlloc and cuMemAlloc_v2).
+// Counts and failures of one base name ("cuMemAlloc" for cuMemAlloc and cuMemAlloc_v2).
 struct CallCounter;
 
 class EntryPoint {
  public:
-  // No constructor runs: in the child of a fork a static object that another thread was just constructing never would
-  // be.
+  // No constructor runs: if another thread is constructing a static object at a fork, the child never completes it.
   explicit constexpr EntryPoint(const char* base) : base_(base) {}
-  // The CUresult to return at once, or 0. Thread-safe; lock-free but for the first call.
+  // Returns the CUresult to return at once, or 0. Thread-safe. Lock-free except for the first call.
   int Enter(bool needs_init);
 
  private:
@@ -25,9 +24,9 @@ class EntryPoint {
   std::atomic<CallCounter*> counter_{nullptr};
 };
 
-// The process's state, as far as it decides whether calls are answered.
+// The process's state, as far as it decides whether calls are served.
 void SetInitialized();
 bool IsInitialized();
-bool IsShutDown();  // exit has come to what is older than cuInit: calls answer CUDA_ERROR_DEINITIALIZED
+bool IsShutDown();  // exit has reached objects older than cuInit: calls return CUDA_ERROR_DEINITIALIZED
 
 }  // namespace simgpu

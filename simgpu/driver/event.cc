@@ -115,7 +115,7 @@ SIMGPU_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
   return CUDA_SUCCESS;
 }
 
-// The host learns that what the event stands for is finished.
+// Notes that the host knows the event's work to be finished.
 static CUresult HostSaw(Driver& d, CUevent handle) {
   Event* event = From(handle);
   if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;

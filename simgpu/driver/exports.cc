@@ -15,7 +15,8 @@ SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream
   Driver& d = TheDriver();
   std::lock_guard<std::mutex> lock(d.mutex);
   const bool pooled = stream_handle != SIMGPU_NO_STREAM;
-  const auto stream = d.streams.find(static_cast<Stream*>(stream_handle));  // a handle's context, else the current one
+  // The handle's context, else the current one.
+  const auto stream = d.streams.find(static_cast<Stream*>(stream_handle));
   const Context* context = pooled && stream != d.streams.end() ? (*stream)->context : CurrentContext();
   if (!pooled && (context == nullptr || !context->alive)) return;  // another thread has destroyed it since
   d.checker.Given(address, bytes, Teller::kOutside, {context == nullptr ? 0 : context->id, pooled});

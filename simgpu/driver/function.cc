@@ -1,4 +1,4 @@
-// Attributes and occupancy of functions: sane constants.
+// Attributes and occupancy of functions: plausible constants.
 #include <algorithm>
 
 #include "simgpu/driver/api.h"

@@ -1,4 +1,4 @@
-// Graphs: made, instantiated, launched, listed. See work.h for what is simplified.
+// Graphs: created, instantiated, launched, listed. work.h lists the simplifications.
 #include <algorithm>
 
 #include "simgpu/driver/api.h"
@@ -29,7 +29,7 @@ CUresult Instantiate(CUgraphExec* result, CUgraph handle, unsigned long long fla
   return CUDA_SUCCESS;
 }
 
-// Host functions run without the lock, in their place.
+// Host functions run without the lock, in their order.
 CUresult Launch(CUgraphExec handle, CUstream stream_handle, DefaultStream variant) {
   SIMGPU_ENTER_UNLOCKED(cuGraphLaunch);
   std::unique_lock<std::mutex> lock(d.mutex);

@@ -1,4 +1,4 @@
-// What a graph is built of, by capture or by hand.
+// Adds nodes to a graph, by capture or explicitly.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,15 +11,15 @@ namespace {
 
 GraphNode* From(CUgraphNode handle) { return reinterpret_cast<GraphNode*>(handle); }
 
-// The node behind everything it comes after. Nodes are asked in the order of their creation, so the recursion is only
-// as deep as the program turned that order around.
+// Places the node after all its dependencies. Nodes are visited in creation order, so the recursion is only as deep as
+// the program reversed that order.
 void Arrange(GraphNode* node, std::unordered_set<const GraphNode*>* placed, std::vector<const GraphNode*>* order) {
   if (!placed->insert(node).second) return;
   for (GraphNode* earlier : node->after) Arrange(earlier, placed, order);
   order->push_back(node);
 }
 
-// True if `node` comes after `earlier`, by one dependency or several, or is it.
+// Returns true if `node` is `earlier`, or comes after it by one or more dependencies.
 bool ComesAfter(const GraphNode* node, const GraphNode* earlier) {
   std::unordered_set<const GraphNode*> seen;
   std::vector<const GraphNode*> todo = {node};
@@ -169,7 +169,7 @@ static CUresult AddDependencies(CUgraph handle, const CUgraphNode* from, const C
     return CUDA_ERROR_INVALID_VALUE;
   }
   for (size_t i = 0; i < count; ++i) {
-    if (ComesAfter(From(from[i]), From(to[i]))) return CUDA_ERROR_INVALID_VALUE;  // a circle
+    if (ComesAfter(From(from[i]), From(to[i]))) return CUDA_ERROR_INVALID_VALUE;  // a cycle
     From(to[i])->after.push_back(From(from[i]));
   }
   return CUDA_SUCCESS;

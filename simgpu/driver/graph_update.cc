@@ -1,4 +1,4 @@
-// Executables that are changed, copies of graphs, and what graphs keep alive.
+// Updates of executables, copies of graphs, and objects that graphs keep alive.
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 CUgraphNode Handle(const GraphNode* node) { return reinterpret_cast<CUgraphNode>(const_cast<GraphNode*>(node)); }
 
-// cuda.h, cuGraphExecUpdate. Nodes are paired in the order in which they run; what they depend on is not compared.
+// cuda.h, cuGraphExecUpdate. Pairs nodes in their running order; does not compare their dependencies.
 CUgraphExecUpdateResult Compare(const GraphExec& exec, const std::vector<GraphExec::Step>& steps, CUgraphNode* wrong) {
   if (exec.steps.size() != steps.size()) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -30,7 +30,7 @@ CUresult Update(CUgraphExec exec_handle, CUgraph handle, CUgraphExecUpdateResult
   *result = Compare(*exec, steps, wrong);
   if (*result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   for (size_t i = 0; i < steps.size(); ++i) {
-    steps[i].node = exec->steps[i].node;  // later calls name the nodes of the graph that it was made from
+    steps[i].node = exec->steps[i].node;  // later calls name the nodes of the original graph
   }
   exec->steps = std::move(steps);
   if (exec->memory != graph->memory) {

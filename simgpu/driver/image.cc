@@ -117,7 +117,7 @@ void ReadEntry(const char* entry, uint16_t kind, uint32_t header, uint64_t paylo
 void ReadFatBinary(const char* data, Image* image) {
   const uint16_t header = Read<uint16_t>(data, 6);
   const uint64_t bytes = Read<uint64_t>(data, 8);
-  // ELF entries first: they say more than PTX.
+  // ELF entries first: they contain more than PTX.
   for (const uint16_t wanted : {kEntryElf, kEntryPtx}) {
     for (uint64_t at = 0; at + 16 <= bytes;) {
       const char* entry = data + header + at;

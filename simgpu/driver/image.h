@@ -1,4 +1,4 @@
-// What a device image says about its kernels and variables: fat binaries, ELF images (cubin) and PTX text.
+// Reads kernels and variables of device images: fat binaries, ELF images (cubin) and PTX text.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct DeviceVariable {
 struct Image {
   std::map<std::string, std::vector<KernelParameter>> kernels;
   std::map<std::string, DeviceVariable> variables;
-  // A part of it could not be read (a compression this reader does not know): there may be kernels not listed.
+  // A part was unreadable (an unknown compression), so kernels may be missing.
   bool incomplete = false;
 };
 
-// `data`: a fat binary or its wrapper, an ELF image, or PTX text that ends with a null character. False: none of these.
-// Their lengths are in them, so the memory must be what it says it is (as for the real driver).
+// Reads `data`: a fat binary or its wrapper, an ELF image, or PTX text that ends with a null character. Returns false
+// for other data. The images contain their lengths, which must be right (as for the real driver).
 bool ReadImage(const void* data, Image* image);
 
-// Adds what PTX text declares; what is known already stays.
+// Adds the declarations of PTX text; known ones stay.
 void ReadPtx(const std::string& text, Image* image);
 
-// Appends the decompressed bytes to *out. False: malformed, or not `expected` bytes. (Formats: zstd is RFC 8878.)
+// Append the decompressed bytes to *out. Return false if malformed, or not `expected` bytes. (zstd: RFC 8878.)
 bool DecompressZstd(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out);
 bool DecompressLz4(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out);
 

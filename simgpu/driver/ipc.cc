@@ -1,4 +1,4 @@
-// Handles of memory for other processes. They are given out as the driver's are; opening one in another process is not
+// Handles of memory for other processes. Creating them works as with the driver. Opening one in another process is not
 // simulated, because the simulated devices of two processes share no memory.
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ struct Contents {
   char magic[8];
   uint64_t process;
   uint64_t base;
-  uint64_t id;  // of the allocation: an address that is used again has another handle
+  uint64_t id;  // of the allocation: a reused address has another handle
 };
 static_assert(sizeof(Contents) <= sizeof(CUipcMemHandle));
 

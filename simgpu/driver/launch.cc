@@ -1,4 +1,4 @@
-// Launches. A kernel does nothing; which blocks it was handed is what counts.
+// Launches. A kernel does nothing; only the blocks that it gets matter.
 #include <cstdio>
 #include <cstring>
 
@@ -14,8 +14,8 @@ namespace {
 constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
 constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
 
-// An 8-byte word among the parameters. A parameter of just 8 bytes may be a pointer as a whole; words of larger ones
-// are only believed if they point into a live block (structs have padding).
+// An 8-byte word among the parameters. A parameter of exactly 8 bytes may be a pointer as a whole. Words of larger ones
+// count only if they point into a live block (structs have padding).
 struct Word {
   uint64_t value;
   bool whole;
@@ -127,7 +127,7 @@ CUresult LaunchCooperative(CUfunction f, CUstream stream, void** parameters, Def
   return Launch(d, f, stream, parameters, nullptr, variant);
 }
 
-// Runs at once, on the calling thread, without the lock: all work before it is done.
+// Runs at once, on the calling thread, without the lock: all earlier work is done.
 CUresult HostFunction(CUstream handle, CUhostFn function, void* data, DefaultStream variant) {
   SIMGPU_ENTER_UNLOCKED(cuLaunchHostFunc);
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -199,7 +199,7 @@ SIMGPU_API cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, 
   return AddCallback(stream, callback, data, kPerThread);
 }
 
-// What a kernel node does, from its parameters; version 1 has no `kern`.
+// Returns the work of a kernel node, from its parameters; version 1 has no `kern`.
 static CUresult NodeWork(Driver& d, CUfunction f, void** parameters, void** extra, RunWork* work) {
   auto* kernel = reinterpret_cast<Kernel*>(f);
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;

@@ -1,4 +1,4 @@
-// All memory of the simulated devices: the driver's allocations, host memory it knows, reservations and mappings.
+// All memory of the simulated devices: the driver's allocations, known host memory, reservations and mappings.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ struct Slab;
 
 struct Allocation {
   uint64_t base = 0;
-  uint64_t bytes = 0;     // asked for
+  uint64_t bytes = 0;     // as requested
   uint64_t reserved = 0;  // of the address space: bytes rounded up
   AllocationKind kind = AllocationKind::kDevice;
   Context* context = nullptr;
   int device = 0;
-  Pool* pool = nullptr;              // came from a pool
+  Pool* pool = nullptr;              // it came from this pool
   uint64_t id = 0;                   // CU_POINTER_ATTRIBUTE_BUFFER_ID
   unsigned flags = 0;                // of host memory
   bool arena = false;                // see Region
   bool cached = false;               // freed, kept by its pool
-  bool graph = false;                // allocated during a capture: lives as long as the graph
+  bool graph = false;                // allocated during a capture: ends with the graph
   Slab* slab = nullptr;              // a small one: part of a shared page
   std::shared_ptr<Backing> backing;  // device memory
   uint64_t backing_offset = 0;
@@ -77,14 +77,14 @@ struct Mapping {
   Handle* handle = nullptr;
   uint64_t offset = 0;
   unsigned access = 0;   // CUmemAccess_flags, of the devices that have any
-  uint64_t devices = 0;  // a bit for each of them
+  uint64_t devices = 0;  // a bit for each of these devices
   Reservation* reservation = nullptr;
   UseSet uses;
 };
 
-// A stretch of device or host bytes that lie together.
+// A range of device or host bytes that are contiguous.
 struct Span {
-  char* data = nullptr;  // null: device memory never written (zero), or not to be had (see ok)
+  char* data = nullptr;  // null: device memory never written (zero), or unavailable (see ok)
   uint64_t bytes = 0;
   bool ok = false;
 };
@@ -92,22 +92,22 @@ struct Span {
 // Not thread-safe: used under the driver's lock.
 class MemoryMap final : public MemoryView {
  public:
-  // Device memory. Blocks of at least 1 MiB have pages of their own; smaller ones share pages (512 B aligned). The real
-  // driver does roughly so. Null: out of memory. O(log allocations).
+  // Allocates device memory. Blocks of at least 1 MiB have their own pages; smaller ones share pages (512 B aligned).
+  // The real driver is similar. Null: out of memory. O(log allocations).
   Allocation* AllocateDevice(Physical* physical, int device, uint64_t bytes);
-  // Takes its pages from no device: address space only (managed, host).
+  // Adds address space without pages of a device (managed, host).
   Allocation* AddHost(AllocationKind kind, uint64_t base, uint64_t bytes);
   void Free(Allocation* allocation, Physical* physical);
 
   Allocation* FindAllocation(uint64_t address);       // containing it
   Allocation* FindAllocationStart(uint64_t address);  // starting there
 
-  static uint64_t Rounded(uint64_t bytes);  // what a block of `bytes` takes of the address space
+  static uint64_t Rounded(uint64_t bytes);  // the address space that a block of `bytes` takes
 
   Reservation* FindReservation(uint64_t address, uint64_t* base);
   Mapping* FindMapping(uint64_t address, uint64_t* base);
 
-  // The bytes at `address`, as far as they lie together. `write`: make them.
+  // Returns the bytes at `address`, as far as they are contiguous. `write`: creates them.
   Span Bytes(uint64_t address, bool write);
 
   Region Find(uint64_t address) override;
@@ -128,7 +128,7 @@ class MemoryMap final : public MemoryView {
 
   std::map<uint64_t, Allocation> allocations_;
   std::map<uint64_t, Slab> slabs_;
-  // (device, largest hole, base): where a small block finds room.
+  // (device, largest hole, base): finds a slab for a small block.
   std::set<std::tuple<int, uint64_t, uint64_t>> holes_;
   std::map<uint64_t, Reservation> reservations_;
   std::map<uint64_t, Mapping> mappings_;

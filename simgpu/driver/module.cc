@@ -1,4 +1,4 @@
-// Modules and libraries: which kernels and variables there are. Nothing is compiled or run.
+// Modules and libraries: their kernels and variables. Nothing is compiled or run.
 #include "simgpu/driver/module.h"
 
 #include <fcntl.h>

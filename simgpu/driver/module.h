@@ -18,7 +18,7 @@ struct Kernel {
   std::string name;
   Library* library = nullptr;
   std::vector<KernelParameter> parameters;
-  bool known = true;  // the parameters are; else its uses are not seen
+  bool known = true;  // the parameters are known; else its uses are invisible
   bool warned = false;
   int attributes[32] = {};
 };
@@ -27,7 +27,7 @@ struct Kernel {
 struct Library {
   Image image;
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
-  std::map<std::string, uint64_t> globals;  // addresses, made when asked for
+  std::map<std::string, uint64_t> globals;  // addresses, made at the first query
   Context* context = nullptr;               // of a module
 };
 

@@ -1,11 +1,11 @@
-// What the driver knows about a pointer.
+// The driver's facts about a pointer.
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
 namespace {
 
-// What there is at an address.
+// The memory at an address.
 struct Place {
   bool known = false;
   bool host = false, managed = false, mapped = false, pool = false;
@@ -13,7 +13,7 @@ struct Place {
   int device = 0;
   Context* context = nullptr;
   Pool* from = nullptr;
-  uint64_t devices = ~uint64_t{0};  // that have access
+  uint64_t devices = ~uint64_t{0};  // those with access
 };
 
 Place Look(Driver& d, uint64_t address) {
@@ -104,7 +104,7 @@ SIMGPU_API cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUde
   return Answer(d, data, attribute, address);
 }
 
-// Unlike cuPointerGetAttribute this one succeeds for pointers it does not know: the answers are then zero.
+// Unlike cuPointerGetAttribute, succeeds for unknown pointers: the answers are then zero.
 SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   SIMGPU_ENTER(cuPointerGetAttributes);
   if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -151,7 +151,7 @@ SIMGPU_API cuPointerSetAttribute(const void* value, CUpointer_attribute attribut
   return CUDA_SUCCESS;
 }
 
-// Managed memory is the host's here: advice and prefetches have nothing to do.
+// Managed memory is the host's here: advice and prefetches have no effect.
 static CUresult Advise() {
   SIMGPU_ENTER(cuMemAdvise);
   return CUDA_SUCCESS;

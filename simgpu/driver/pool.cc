@@ -1,9 +1,11 @@
 // Stream-ordered allocation: cuMemAllocAsync, cuMemFreeAsync and memory pools.
 //
-// A freed block stays in its pool. Its stream gets it again at once, another stream as the pool's attributes say: if it
-// comes after the release anyway (CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES), if the host knows that the release
-// is done (…_ALLOW_OPPORTUNISTIC; a real driver finds out by itself), else by waiting for the stream that released it
-// (…_ALLOW_INTERNAL_DEPENDENCIES), which is then an order of the program. So the pool itself never breaks the order.
+// A freed block stays in its pool. Its stream gets it again at once. Another stream gets it as the pool's attributes
+// allow:
+//  - if it comes after the release anyway (CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES);
+//  - if the host knows that the release is done (…_ALLOW_OPPORTUNISTIC; a real driver detects it by itself);
+//  - else by waiting for the releasing stream (…_ALLOW_INTERNAL_DEPENDENCIES), which is then an order of the program.
+// So the pool itself never breaks the order.
 #include <algorithm>
 
 #include "simgpu/driver/api.h"
@@ -24,7 +26,7 @@ void AddReserved(Pool* pool, uint64_t bytes) {
   pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
 }
 
-// The stream may have the block without a wait.
+// Returns true if the stream may have the block without a wait.
 bool MayReuse(const Driver& d, const Pool& pool, const Pool::Cached& cached, const Stream& stream) {
   if (cached.stream == stream.order || cached.stream < 0) return true;
   if (pool.reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0 && d.order.Finished(cached.moment)) return true;
@@ -36,7 +38,7 @@ bool MayReuse(const Driver& d, const Pool& pool, const Pool::Cached& cached, con
   return true;
 }
 
-// A cached block of fitting size: preferably one that needs no wait. Returns null if there is none.
+// Returns a cached block of fitting size, preferably one that needs no wait; null if there is none.
 Allocation* TakeCached(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
   const uint64_t least = MemoryMap::Rounded(bytes);
   auto first = pool->cached.lower_bound(least);
@@ -54,7 +56,7 @@ Allocation* TakeCached(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
   return allocation;
 }
 
-// New memory for the pool. Returns null if the device has none left, or the pool would grow above its maximum.
+// Returns new memory for the pool; null if the device is out of memory, or the pool would exceed its maximum.
 Allocation* Grow(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
   const uint64_t most = pool->max_bytes, least = MemoryMap::Rounded(bytes);
   if (most != 0 && least > most) return nullptr;
@@ -110,7 +112,7 @@ CUresult FreeAsync(CUdeviceptr address, CUstream handle, DefaultStream variant) 
     d.checker.UnknownFree(address);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (allocation->graph) {  // goes with the graph; the application's block ends here
+  if (allocation->graph) {  // ends with the graph; the application's block ends here
     if (stream->capture != nullptr) AddNode(stream->capture->graph.get(), CU_GRAPH_NODE_TYPE_MEM_FREE, nullptr);
     d.checker.Returned(address, Teller::kDriver);
     return CUDA_SUCCESS;

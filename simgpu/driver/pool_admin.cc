@@ -1,4 +1,4 @@
-// Making, asking and setting of memory pools.
+// Creation, queries and settings of memory pools.
 #include "simgpu/driver/api.h"
 
 namespace simgpu {
@@ -33,7 +33,7 @@ SIMGPU_API cuMemPoolDestroy(CUmemoryPool handle) {
   Device& device = d.devices[pool->device];
   if (device.pool == pool) device.pool = &device.default_pool;
   d.pools.erase(pool);
-  d.ended_pools.insert(pool);  // ends with its last block, when the host knows that its release is done
+  d.ended_pools.insert(pool);  // ends with its last block, once the host knows that its release is done
   TrimPools(d);
   return CUDA_SUCCESS;
 }

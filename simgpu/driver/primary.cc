@@ -43,7 +43,7 @@ CUresult SetFlags(CUdevice number, unsigned flags) {
 
 }  // namespace
 
-// Pools are the device's: where no other context is left, theirs go too.
+// Pools belong to the device: if no other context is left, theirs end too.
 void ForgetPrimary(Driver& d, int number) {
   if (!Valid(d, number) || d.devices[number].primary == nullptr) return;
   const Context* primary = d.devices[number].primary;

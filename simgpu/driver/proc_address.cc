@@ -1,7 +1,7 @@
 // cuGetProcAddress: from a base name and a CUDA version to the entry point that had that signature then.
 //
-// The highest variant that is not newer than the request is the one. Names are base names (cuMemAlloc, not
-// cuMemAlloc_v2). Versions are those of the PFN_ types in cudaTypedefs.h.
+// Returns the newest variant that is not newer than the request. Names are base names (cuMemAlloc, not cuMemAlloc_v2).
+// Versions are those of the PFN_ types in cudaTypedefs.h.
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 #include "simgpu/driver/entry.h"
 
-// This file does not see cuda.h: it needs addresses only, and the table names some entry points by more than one type.
+// Does not include cuda.h: it needs only addresses, and the table names some entry points by more than one type.
 #define SIMGPU_ENTRY(base, version, symbol, per_thread) extern "C" int symbol();
 #define SIMGPU_STUB SIMGPU_ENTRY
 #include "simgpu/driver/entry_points.inc"

@@ -8,7 +8,7 @@
 namespace simgpu {
 namespace {
 
-// One parameter declaration: ".param .u64 name", ".param .align 8 .b8 name[24]". 0: not understood.
+// Returns the bytes of a parameter declaration: ".param .u64 name", ".param .align 8 .b8 name[24]". 0: not understood.
 uint32_t PtxBytes(const std::string& declaration) {
   uint32_t unit = 0;
   for (const char* type : {".b", ".u", ".s", ".f"}) {
@@ -53,7 +53,7 @@ void ReadEntries(const std::string& text, Image* image) {
   }
 }
 
-// The bytes of an initialiser: "{0, 0, 192, 63}", "0f3FC00000", "7". Names of other variables count as zero.
+// Returns the bytes of an initialiser: "{0, 0, 192, 63}", "0f3FC00000", "7". Names of other variables count as zero.
 std::vector<char> InitialBytes(const std::string& text, uint32_t unit, uint64_t bytes) {
   std::vector<char> data;
   for (size_t from = text.find_first_not_of("{ "); from < text.size();) {
@@ -72,7 +72,7 @@ std::vector<char> InitialBytes(const std::string& text, uint32_t unit, uint64_t 
   return data;
 }
 
-// ".visible .global .align 4 .b8 table[12] = {…};" at the beginning of a line.
+// Reads ".visible .global .align 4 .b8 table[12] = {…};" at the beginning of a line.
 void ReadVariable(const std::string& statement, Image* image) {
   const size_t equals = statement.find('=');
   std::string declaration = statement.substr(0, equals);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kDefaultMemory = uint64_t{16} << 30;
 
-// "16G": a number with K, M, G or T (powers of 1024) after it. 0: malformed.
+// Parses "16G": a number followed by K, M, G or T (powers of 1024). 0: malformed.
 uint64_t ParseBytes(const char* text) {
   char* end = nullptr;
   const double number = strtod(text, &end);

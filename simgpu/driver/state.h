@@ -1,5 +1,5 @@
-// The state of the simulated driver: one object, one lock. Nothing in it ever waits: work is finished when it is
-// submitted (copies have moved their bytes), and only the checker remembers what the host may not yet know.
+// The state of the simulated driver: one object, one lock. Nothing in it ever waits. Work is finished at its submission
+// (copies have moved their bytes); only the checker remembers what the host may not know yet.
 #pragma once
 
 #include <cuda.h>
@@ -56,8 +56,8 @@ struct Context {
   std::map<int, uint64_t> limits;
 };
 
-// A memory pool (cuMemAllocAsync). Freed blocks stay in `cached` until the host synchronises; more than
-// `release_threshold` bytes are then given back.
+// A memory pool (cuMemAllocAsync). Freed blocks stay in `cached` until the host synchronises. Then bytes beyond
+// `release_threshold` are returned to the device.
 struct Pool {
   int device = 0;
   bool is_default = false;
@@ -67,7 +67,7 @@ struct Pool {
   uint64_t reuse[4] = {0, 1, 1, 1};  // by CUmemPool_attribute, CU_MEMPOOL_ATTR_REUSE_…
   struct Cached {
     uint64_t base;
-    int stream;    // that freed it, its number in Driver::order; -1: none, cuMemFree
+    int stream;    // the freeing one's number in Driver::order; -1: none, cuMemFree
     Clock moment;  // of that stream
   };
   std::multimap<uint64_t, Cached> cached;  // by reserved size
@@ -89,13 +89,13 @@ struct Driver {
   Order order;
   MemoryMap memory;
   Written written;
-  const bool keep_values;  // nothing is forgotten: `written` stays empty
+  const bool keep_values;  // no write is forgotten: `written` stays empty
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;
   std::unordered_set<Event*> events;
   std::unordered_set<Pool*> pools;
-  std::unordered_set<Pool*> ended_pools;  // destroyed; some of their memory is in use, or its release may still run
+  std::unordered_set<Pool*> ended_pools;  // destroyed; blocks are still in use, or their release may still run
   std::unordered_map<Handle*, std::unique_ptr<Handle>> handles;
   std::unordered_map<Library*, std::unique_ptr<Library>> libraries;  // modules too
   std::unordered_set<Kernel*> kernels;
@@ -112,10 +112,10 @@ struct Driver {
 
 Driver& TheDriver();  // made at the first call, never destroyed
 
-// What the NULL stream means in a call: the plain entry points, or those with _ptsz and _ptds.
+// The meaning of the NULL stream in a call: of the plain entry points, or of those with _ptsz and _ptds.
 enum class DefaultStream : uint8_t { kLegacy, kPerThread };
 
-// The calling thread's stack of contexts. Trivial, so that it still works while a thread's other objects are destroyed.
+// The calling thread's stack of contexts. Trivial, so that it works while the thread's other objects are destroyed.
 struct ContextStack {
   static constexpr int kMax = 256;
   Context* contexts[kMax];
@@ -126,39 +126,38 @@ bool PushContext(Context* context);  // false: too many
 Context* PopContext();               // null: none
 Context* CurrentContext();
 Context* CreateContext(Driver& d, int device, unsigned flags);
-void DestroyContext(Driver& d, Context* context);  // frees what belongs to it
-void ForgetPrimary(Driver& d, int device);         // its primary context is about to end: the blocks there with it
+void DestroyContext(Driver& d, Context* context);  // frees its blocks
+void ForgetPrimary(Driver& d, int device);         // its primary context is about to end, and its blocks there with it
 
 CUresult FindStream(Driver& d, CUstream handle, DefaultStream variant, Stream** stream);
 Stream* CreateStream(Driver& d, Context* context, unsigned flags, int priority, StreamKind kind);
 
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a capture that forbids unsafe calls (cuMemAlloc, …) concerns this thread;
-// the capture is then invalid (cuStreamBeginCapture, CUstreamCaptureMode).
+// Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a capture that forbids unsafe calls (cuMemAlloc, …) concerns this
+// thread. The capture is then invalid (cuStreamBeginCapture, CUstreamCaptureMode).
 CUresult CheckUnsafeCall(Driver& d);
 bool AnyCapture(Driver& d, Context* context);
-// Invalidates every capture that a stream of the context takes part in, whatever its mode and thread. Returns false if
-// there is none.
+// Invalidates every capture with a stream of the context, whatever its mode and thread. Returns false if there is none.
 bool InvalidateCaptures(Driver& d, Context* context);
 
 // Host synchronisations.
 void HostSawContext(Driver& d, Context* context);
-void TrimPools(Driver& d);  // after each: freed pool memory beyond the threshold goes back
+void TrimPools(Driver& d);  // after each: returns freed pool memory beyond the threshold
 
 // Memory.
-// Trims pools if it must; null: none left. AllocateIn: on a device other than the context's.
+// Trim pools if necessary; null: out of memory. AllocateIn: on a device other than the context's.
 Allocation* AllocateOnDevice(Driver& d, Context* context, uint64_t bytes);
 Allocation* AllocateIn(Driver& d, int device, Context* context, uint64_t bytes);
 // Gives a block back to its pool. `stream`: the freeing one; null: cuMemFree, which orders nothing.
 CUresult FreeToPool(Driver& d, Allocation* allocation, Stream* stream);
-// The device has no memory left: gives back all that its pools keep. The driver waits for those who freed it.
+// Called when the device is out of memory: returns all that its pools keep. The driver waits for the freeing streams.
 void EmptyPools(Driver& d, int device);
-// Gives back what the pool keeps and the host knows to be free, until at most `keep` bytes are reserved.
+// Returns the pool's blocks that the host knows to be free, until at most `keep` bytes are reserved.
 void TrimPool(Driver& d, Pool* pool, uint64_t keep);
 
-// Copies and sets bytes now; the checker has been told. CUDA_ERROR_INVALID_VALUE where no memory is.
+// Copies and sets bytes now; the checker knows already. CUDA_ERROR_INVALID_VALUE where there is no memory.
 CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes);
-// What kernels, and calls of shimmed libraries, do to the bytes: see written.h. A kernel was handed this address; a
-// library wrote this range.
+// The effect on bytes of kernels and of calls of shimmed libraries: see written.h. A kernel got this address; a library
+// wrote this range.
 void HandedToKernel(Driver& d, uint64_t address);
 void WrittenByLibrary(Driver& d, uint64_t address, uint64_t bytes);
 CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern_bytes, uint64_t bytes);

@@ -1,4 +1,4 @@
-// Streams. Each exists in two variants, which differ in what the NULL stream means.
+// Streams. Each call exists in two variants, which differ in the meaning of the NULL stream.
 #include <algorithm>
 #include <atomic>
 
@@ -94,7 +94,7 @@ static CUresult Synchronize(CUstream handle, DefaultStream variant) {
     stream->capture->valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  // The legacy stream waits for the blocking ones even if nothing was submitted to it.
+  // The legacy stream waits for the blocking ones even if no work was submitted to it.
   if (stream == stream->context->legacy) d.order.Submit(stream->order);
   d.order.HostSawStream(stream->order);
   TrimPools(d);
@@ -145,7 +145,7 @@ SIMGPU_API cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned) {
   return WaitEvent(stream, event, DefaultStream::kPerThread);
 }
 
-// What a stream is. SIMGPU_STREAM_QUESTION(name, type, answer) makes both variants.
+// Queries of streams. SIMGPU_STREAM_QUESTION(name, type, answer) makes both variants.
 #define SIMGPU_STREAM_QUESTION(name, type, answer)                                                              \
   static CUresult Ask_##name(CUstream handle, type* result, DefaultStream variant) {                            \
     SIMGPU_ENTER(name);                                                                                         \

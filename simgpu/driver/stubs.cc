@@ -1,5 +1,5 @@
-// Entry points that are known by name only: CUDA_ERROR_NOT_SUPPORTED. They count, and can be made to fail, like others.
-// This file does not see cuda.h: the parameters do not matter.
+// Entry points known by name only: CUDA_ERROR_NOT_SUPPORTED. They are counted and can be made to fail like others.
+// Does not include cuda.h, because the parameters do not matter.
 #include "simgpu/driver/entry.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Tensor maps: what a kernel of the Hopper generation is handed instead of a pointer. Ours is the address and zeros: a
-// launch whose parameters hold one uses the block at that address, as it does with a pointer in a struct.
+// Tensor maps: kernels of the Hopper generation get them instead of pointers. A simulated one is the address and zeros.
+// A launch whose parameters contain one uses the block at that address, as with a pointer in a struct.
 #include <cstring>
 
 #include "simgpu/driver/api.h"
@@ -11,7 +11,7 @@ constexpr cuuint32_t kMaxDimensions = 5;
 
 bool Aligned(const void* pointer, uintptr_t bytes) { return reinterpret_cast<uintptr_t>(pointer) % bytes == 0; }
 
-// cuda.h, cuTensorMapEncodeTiled, without what it says of packed types and of swizzling.
+// cuda.h, cuTensorMapEncodeTiled, without its rules for packed types and swizzling.
 bool ValidTile(cuuint32_t rank, const cuuint64_t* dimensions, const cuuint64_t* strides, const cuuint32_t* box,
                const cuuint32_t* element_strides) {
   if (dimensions == nullptr || box == nullptr || element_strides == nullptr) return false;

@@ -14,7 +14,7 @@ Handle* Find(Driver& d, CUmemGenericAllocationHandle handle) {
   return it == d.handles.end() ? nullptr : it->second.get();
 }
 
-// Physical memory goes when neither a handle nor a mapping names it.
+// Releases physical memory once neither a handle nor a mapping names it.
 void DropIfUnused(Driver& d, Handle* handle) {
   if (handle->references > 0 || handle->mappings > 0) return;
   d.devices[handle->device].physical.Give(handle->bytes);
@@ -27,7 +27,7 @@ bool ValidProps(const Driver& d, const CUmemAllocationProp* prop) {
          prop->location.id < static_cast<int>(d.devices.size());
 }
 
-// Calls visit(base, mapping) for the mappings that make up [address, address + bytes) exactly. False: they do not.
+// Calls visit(base, mapping) for the mappings that exactly cover [address, address + bytes). Returns false if none do.
 template <typename Visit>
 bool ForEachMapping(Driver& d, uint64_t address, uint64_t bytes, Visit visit) {
   auto& all = d.memory.mappings();
@@ -78,8 +78,7 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
   SIMGPU_ENTER(cuMemCreate);
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
-  // Memory that could be shared by a file descriptor is memory like other; cuMemExportToShareableHandle is what is not
-  // there.
+  // Memory that could be shared by a file descriptor is ordinary memory. Only cuMemExportToShareableHandle is missing.
   if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   Device& device = d.devices[prop->location.id];
   if (!device.physical.Take(bytes)) {

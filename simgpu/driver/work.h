@@ -1,4 +1,4 @@
-// Work on a stream: done at once, or kept as a node of a graph while the stream is capturing.
+// Work on a stream: done at once, or kept as a graph node while the stream is capturing.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ struct GraphNode {
   void* host_data = nullptr;
   Graph* graph = nullptr;
   Graph* child = nullptr;         // a child graph, part of this one
-  uint64_t given_before = 0;      // not 0: counts instead of the graph's, the node has been changed since
-  std::vector<GraphNode*> after;  // nodes that run earlier; of captured nodes the older ones, without a list
+  uint64_t given_before = 0;      // not 0: replaces the graph's, because the node has been changed since
+  std::vector<GraphNode*> after;  // nodes that run earlier; of captured nodes all older ones, without a list
 };
 
-// What a program gave a graph to keep, and how many references to each.
+// An object that a program gave graphs to keep, with the number of references.
 struct UserObject {
   void* data = nullptr;
   CUhostFn destroy = nullptr;
@@ -34,8 +34,8 @@ struct UserObject {
 };
 using HeldObjects = std::map<UserObject*, uint64_t>;
 
-// The objects whose last reference went: their functions run when this is destroyed, which must be after the driver's
-// lock was given back, hence before SIMGPU_ENTER in the source.
+// Objects without references. Their functions run when this is destroyed, which must be after the driver's lock was
+// released. So declare it before SIMGPU_ENTER.
 class EndedObjects {
  public:
   EndedObjects() = default;
@@ -50,28 +50,28 @@ class EndedObjects {
   std::vector<UserObject> objects_;
 };
 
-// Takes `count` references away from the object.
+// Removes `count` references from the object.
 void Release(Driver& d, UserObject* object, uint64_t count, EndedObjects* ended);
 void Release(Driver& d, const HeldObjects& held, EndedObjects* ended);
 
-// Memory that was allocated during a capture: lives as long as the graph and what was made from it.
+// Memory allocated during a capture: ends with the graph and its copies.
 struct GraphMemory {
   std::set<uint64_t> bases;
 };
 
-// Nodes run one after the other in the order in which they were added, except that those which a node was told to come
-// after run first. Orders that are missing inside a graph are therefore not found.
+// Nodes run in the order of their addition, except that a node's stated dependencies run first. So missing orders
+// inside a graph are not detected.
 struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;
   std::vector<std::unique_ptr<Graph>> children;
   std::shared_ptr<GraphMemory> memory = std::make_shared<GraphMemory>();
-  uint64_t given_before = kAnyBlock;  // blocks given since the capture ended were not meant
+  uint64_t given_before = kAnyBlock;  // blocks given since the capture ended are not meant
   HeldObjects objects;
 };
 
 struct GraphExec {
   struct Step {
-    const GraphNode* node = nullptr;  // which it was made from; may be gone
+    const GraphNode* node = nullptr;  // the original node; may be gone
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     RunWork run;
     CUhostFn host = nullptr;
@@ -102,23 +102,23 @@ void FreeGraphMemory(Driver& d, std::shared_ptr<GraphMemory> memory);
 
 GraphNode* AddNode(Graph* graph, CUgraphNodeType type, RunWork run);
 
-// Null if there is none. `Captured` also finds a graph that is still being captured.
+// Return null if there is none. `Captured` also finds a graph that is still being captured.
 Graph* FindGraph(Driver& d, CUgraph handle);
 Graph* FindGraphOrCaptured(Driver& d, CUgraph handle);
 GraphExec* FindExec(Driver& d, CUgraphExec handle);
 
-// Checks the nodes that a new node of `graph` is to come after.
+// Checks the dependencies of a new node of `graph`.
 bool ValidDependencies(const Graph& graph, const CUgraphNode* nodes, size_t count);
-// A node's place in the graph; to be called with valid dependencies.
+// Returns a node placed in the graph. Call with valid dependencies.
 CUgraphNode Placed(GraphNode* node, const CUgraphNode* dependencies, size_t count);
 
-// A copy of the nodes, with their children and dependencies.
+// Returns a copy of the nodes, with their children and dependencies.
 std::unique_ptr<Graph> CopyGraph(const Graph& from);
 
-// What an executable does, in order; children in their place.
+// Appends the steps of an executable in order; children in their place.
 void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps);
 
-// Runs `run(d, op, given_before)` now, or keeps a copy of it for the graph. `run` must own what it needs.
+// Runs `run(d, op, given_before)` now, or keeps a copy of it for the graph. `run` must own its data.
 template <typename Run>
 CUresult Submit(Driver& d, Stream* stream, CUgraphNodeType type, Run&& run) {
   if (stream->capture == nullptr) return run(d, d.order.Submit(stream->order), kAnyBlock);

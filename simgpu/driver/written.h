@@ -1,9 +1,8 @@
-// Which device memory holds what a copy or a memset wrote.
+// Device memory that holds bytes written by a copy or a memset.
 //
-// Kernels compute nothing, so what they were handed cannot stay as it is: an answer that a program reads back would be
-// whatever lay there before, and with it depend on where an allocator had put things. Therefore what one copy (or
-// memset) wrote is forgotten as a whole, and reads as zeros, as soon as a kernel is handed an address in it. What no
-// kernel was handed reads back as it was written.
+// Kernels compute nothing, so memory that a kernel got cannot keep its bytes. A program would read back the old bytes,
+// and its results would depend on an allocator's placement. Therefore one copy's (or memset's) bytes are forgotten as a
+// whole, and read as zeros, once a kernel gets an address in them. Other bytes read back as written.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +10,21 @@
 
 namespace simgpu {
 
-// Ranges that do not overlap. Not thread-safe: used under the driver's lock. O(log ranges), and once for each range
-// that goes.
+// Ranges that do not overlap. Not thread-safe: used under the driver's lock. O(log ranges), plus once for each removed
+// range.
 class Written {
  public:
   struct Range {
     uint64_t start = 0, bytes = 0;
   };
 
-  // One write of `bytes` bytes at `address`: a range of its own.
+  // Adds one write of `bytes` bytes at `address` as its own range.
   void Add(uint64_t address, uint64_t bytes);
 
-  // Nothing in the range is of interest any more: what reaches beyond is kept.
+  // Removes the range; parts of writes outside it stay.
   void Remove(uint64_t address, uint64_t bytes);
 
-  // Takes out the range that contains the address; 0 bytes: there is none.
+  // Removes and returns the range that contains the address; 0 bytes: none.
   Range Take(uint64_t address);
 
   bool empty() const { return ends_.empty(); }

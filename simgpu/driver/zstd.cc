@@ -18,7 +18,7 @@ uint64_t LittleEndian(const uint8_t* data, size_t bytes) {
   return value;
 }
 
-// A code of a literal or match length stands for a base and this many more bits (3.1.1.3.2.1.1).
+// A code of a literal or match length: a base and this many more bits (3.1.1.3.2.1.1).
 struct LengthCode {
   uint32_t base;
   uint8_t bits;

@@ -101,7 +101,7 @@ size_t FseTable::Read(const uint8_t* data, size_t bytes, int most_accuracy, int 
   return Build(probabilities, table_accuracy) ? bits.bytes() : 0;
 }
 
-// The last weight is not written: it makes the sum a power of two (4.2.1).
+// The last weight is not stored: it makes the sum a power of two (4.2.1).
 bool HuffmanTable::Build(std::vector<uint8_t> weights) {
   uint32_t sum = 0;
   for (uint8_t w : weights) {
@@ -130,7 +130,7 @@ size_t HuffmanTable::Read(const uint8_t* data, size_t bytes) {
   if (bytes == 0) return 0;
   std::vector<uint8_t> weights;
   const size_t header = data[0];
-  if (header >= 128) {  // 4 bits a weight
+  if (header >= 128) {  // 4 bits per weight
     const size_t count = header - 127, taken = 1 + (count + 1) / 2;
     if (taken > bytes) return 0;
     for (size_t i = 0; i < count; ++i) {
@@ -145,7 +145,7 @@ size_t HuffmanTable::Read(const uint8_t* data, size_t bytes) {
   if (table_bytes == 0) return 0;
   BackwardBits bits;
   if (!bits.Open(data + 1 + table_bytes, header - table_bytes)) return 0;
-  // Two states take turns until the bits are used up (4.2.1.2).
+  // Two states alternate until the bits are used up (4.2.1.2).
   size_t state[2] = {bits.Read(table.accuracy), bits.Read(table.accuracy)};
   for (int turn = 0; weights.size() < 255; turn ^= 1) {
     const FseTable::Cell& cell = table.cells[state[turn]];

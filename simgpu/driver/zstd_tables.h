@@ -7,10 +7,10 @@
 
 namespace simgpu::zstd {
 
-// Bits of a stream that is read from its end: the highest set bit of the last byte is where it begins.
+// Bits of a stream that is read from its end: the highest set bit of the last byte is its beginning.
 class BackwardBits {
  public:
-  // False: no end mark.
+  // Returns false without an end mark.
   bool Open(const uint8_t* data, size_t bytes) {
     if (bytes == 0 || data[bytes - 1] == 0) return false;
     data_ = data;
@@ -18,7 +18,7 @@ class BackwardBits {
     while ((data[position_ / 8] >> (position_ % 8) & 1) == 0) --position_;
     return true;
   }
-  // The next `count` (≤ 57) bits; what lies before the beginning reads as zero.
+  // Returns the next `count` (≤ 57) bits; bits before the beginning are zero.
   uint64_t Read(int count) {
     position_ -= count;
     return Peek(position_, count);
@@ -51,10 +51,10 @@ struct FseTable {
   int accuracy = 0;  // log2 of the number of cells
   std::vector<Cell> cells;
 
-  // From the probabilities of the symbols (-1: less than one). False: they do not add up.
+  // Builds it from the probabilities of the symbols (-1: less than one). Returns false if they do not add up.
   bool Build(const std::vector<int>& probabilities, int table_accuracy);
   void BuildSingle(uint8_t symbol);
-  // From a table description; returns the bytes it took, 0 if malformed.
+  // Reads a table description. Returns the bytes read, 0 if malformed.
   size_t Read(const uint8_t* data, size_t bytes, int most_accuracy, int most_symbols);
 };
 
@@ -67,9 +67,9 @@ struct HuffmanTable {
   int most_bits = 0;
   std::vector<Cell> cells;
 
-  // From a tree description; returns the bytes it took, 0 if malformed.
+  // Reads a tree description. Returns the bytes read, 0 if malformed.
   size_t Read(const uint8_t* data, size_t bytes);
-  // Decodes exactly `count` symbols. False: malformed.
+  // Decodes exactly `count` symbols. Returns false if malformed.
   bool Decode(const uint8_t* data, size_t bytes, size_t count, std::vector<uint8_t>* out) const;
 
  private:

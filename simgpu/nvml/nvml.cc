@@ -1,7 +1,8 @@
-// A small libnvidia-ml.so.1: what programs ask NVIDIA's management library before or beside CUDA. PyTorch's expandable
-// segments do not start without it. It says what is there (SIMGPU_DEVICES) and that nothing else is supported.
+// A small libnvidia-ml.so.1, for programs that query NVIDIA's management library before or in addition to CUDA.
+// PyTorch's expandable segments do not start without it. It reports the devices (SIMGPU_DEVICES) and supports nothing
+// else.
 //
-// The toolkit does not bring its header everywhere, so the functions are declared here, as its documentation has them.
+// Some toolkits lack its header, so the functions are declared here, as documented.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,7 @@ enum Status {
 
 struct Device;  // *nvmlDevice_t
 
-// As the driver reads it; a malformed one is for the driver to report.
+// Read as the driver reads it; the driver reports a malformed one.
 int DeviceCount() {
   const char* text = getenv("SIMGPU_DEVICES");
   const int count = text != nullptr && *text != '\0' ? atoi(text) : 1;
@@ -58,7 +59,7 @@ SIMGPU_NVML_TEXT nvmlErrorString(int status) {
   }
 }
 
-// The version of CUDA that the driver is for: 1000 x major + 10 x minor.
+// The driver's CUDA version: 1000 x major + 10 x minor.
 SIMGPU_NVML nvmlSystemGetCudaDriverVersion_v2(int* version) {
   if (version == nullptr) return kInvalidArgument;
   *version = 13000;  // as cuDriverGetVersion
@@ -91,7 +92,7 @@ SIMGPU_NVML nvmlDeviceGetHandleByPciBusId_v2(const char* id, Device** device) {
   return kSuccess;
 }
 
-// No process is seen, this one neither.
+// Reports no process, not even this one.
 SIMGPU_NVML nvmlDeviceGetComputeRunningProcesses(Device* device, unsigned* count, void*) {
   if (!IsDevice(device) || count == nullptr) return kInvalidArgument;
   *count = 0;

@@ -181,7 +181,8 @@ CUDART_BOTH(cudaMemset2DAsync, cudaMemset2DAsync_ptsz,
                                                    stream));
             })
 
-// A box of layers; rows of a layer follow on those of the one before, so it is one plane if it is as high as they are.
+// Fills a box of layers. The rows of a layer follow those of the layer before, so it is one plane if it has their
+// height.
 static CUresult Fill3D(const DriverTable& drv, int pt, cudaPitchedPtr to, int value, cudaExtent extent, bool async,
                        cudaStream_t stream) {
   const auto byte = static_cast<unsigned char>(value);

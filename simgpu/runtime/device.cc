@@ -144,7 +144,7 @@ CUDART_FORWARD(cudaDeviceGetCacheConfig, cuCtxGetCacheConfig, (cudaFuncCache * c
                (reinterpret_cast<CUfunc_cache*>(config)))
 CUDART_FORWARD(cudaCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, (), ())
 
-// All devices are alike, so any is the best match.
+// All devices are equal, so any is the best match.
 CUDART_API cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
   if (device == nullptr || wanted == nullptr) return Set(cudaErrorInvalidValue);
   if (Driver().status != CUDA_SUCCESS) return Set(Driver().status);
@@ -214,7 +214,7 @@ cudaError_t EntryPoint(int pt, const char* name, void** function, unsigned versi
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   const CUresult found = Driver().cuGetProcAddress(name, function, static_cast<int>(version), flags, &status);
   if (result != nullptr) *result = static_cast<cudaDriverEntryPointQueryResult>(status);
-  return found == CUDA_ERROR_NOT_FOUND ? cudaSuccess : Set(found);  // the result says so
+  return found == CUDA_ERROR_NOT_FOUND ? cudaSuccess : Set(found);  // the result contains it
 }
 
 }  // namespace

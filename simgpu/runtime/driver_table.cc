@@ -33,7 +33,7 @@ DriverTable* Load() {
   }
   constexpr cuuint64_t kDefault = CU_GET_PROC_ADDRESS_DEFAULT;
   constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  bool complete = true;  // a driver that cannot say where a function is cannot be used
+  bool complete = true;  // a driver that does not return a function's address is unusable
 #define CUDART_DRIVER(base, symbol, version) complete &= LookUp(get, &table->base, #base, version, kDefault);
 #define CUDART_DRIVER_BOTH(base, symbol, version, per_thread_version) \
   complete &= LookUp(get, &table->base[0], #base, version, kDefault); \
@@ -62,7 +62,7 @@ cudaError_t Set(cudaError_t error) {
   return error;
 }
 
-// Since CUDA 10.1 the runtime's errors have the numbers of the driver's.
+// Since CUDA 10.1 the runtime's errors have the driver's numbers.
 cudaError_t Set(CUresult error) { return Set(static_cast<cudaError_t>(error)); }
 
 int CurrentDevice() {

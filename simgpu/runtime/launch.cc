@@ -1,4 +1,4 @@
-// Launches and what is asked about kernels.
+// Launches and queries about kernels.
 #include <algorithm>
 #include <vector>
 

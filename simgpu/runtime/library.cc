@@ -3,7 +3,7 @@
 
 using namespace simgpu_runtime;
 
-// Options of the just-in-time compiler are not passed on: nothing is compiled.
+// Does not pass on options of the just-in-time compiler, because nothing is compiled.
 CUDART_API cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**, unsigned,
                                cudaLibraryOption*, void**, unsigned) {
   CUDART_READY();

@@ -1,4 +1,4 @@
-// Memory. Every block of device memory that the application gets or gives back is told to the checker.
+// Memory. Reports to the checker every block of device memory that the application gets or gives back.
 #include "simgpu/checker.h"
 #include "simgpu/runtime/runtime.h"
 

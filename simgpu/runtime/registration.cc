@@ -1,5 +1,5 @@
-// What nvcc's generated code registers before main: fat binaries, the kernels and the variables in them. It runs before
-// C++ constructors of this library, so everything is made at first use; and nothing is loaded until it is needed.
+// Registrations by nvcc's generated code before main: fat binaries, their kernels and variables. They run before this
+// library's C++ constructors, so everything is made at first use. Nothing is loaded until it is needed.
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -26,7 +26,7 @@ struct Function {
 struct Variable {
   Module* module = nullptr;
   std::string name;
-  void** managed = nullptr;  // where the pointer of a __managed__ variable goes
+  void** managed = nullptr;  // the address of a __managed__ variable's pointer
   size_t bytes = 0;
 };
 
@@ -54,7 +54,7 @@ CUresult FindKernel(const void* function, CUkernel* kernel) {
   Registry& r = TheRegistry();
   std::lock_guard<std::mutex> lock(r.mutex);
   auto it = r.functions.find(function);
-  if (it == r.functions.end()) {  // a cudaKernel_t may stand for the function
+  if (it == r.functions.end()) {  // the function may be a cudaKernel_t
     *kernel = static_cast<CUkernel>(const_cast<void*>(function));
     return function == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   }
@@ -93,8 +93,8 @@ CUDART_INTERNAL void** CUDARTAPI __cudaRegisterFatBinary(void* fat_binary) {
 
 CUDART_INTERNAL void CUDARTAPI __cudaRegisterFatBinaryEnd(void**) {}
 
-// At exit the driver may be gone, and everything goes with the process: only the names are forgotten, in case the code
-// is unloaded.
+// At exit the driver may be gone, and everything ends with the process. Only forgets the names, in case the code is
+// unloaded.
 CUDART_INTERNAL void CUDARTAPI __cudaUnregisterFatBinary(void** handle) {
   Registry& r = TheRegistry();
   std::lock_guard<std::mutex> lock(r.mutex);
@@ -124,7 +124,7 @@ CUDART_INTERNAL void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** ho
   r.variables[host] = {reinterpret_cast<Module*>(handle), name, host, bytes};
 }
 
-// Gives the __managed__ variables of the module their memory. The file's own type is char.
+// Allocates the __managed__ variables of the module. The file's own type is char.
 CUDART_INTERNAL char CUDARTAPI __cudaInitModule(void** handle) {
   if (simgpu_runtime::Ready() != CUDA_SUCCESS) return 0;
   Registry& r = TheRegistry();

@@ -1,6 +1,6 @@
-// What the files of the simulated runtime share. The runtime reaches the driver as the real one does: dlopen of
-// libcuda.so.1, one dlsym for cuGetProcAddress_v2, everything else through that, by base name and version. So whoever
-// wraps dlsym or cuGetProcAddress sees the same look-ups.
+// The common part of the simulated runtime. It reaches the driver as the real runtime does: dlopen of libcuda.so.1, one
+// dlsym for cuGetProcAddress_v2, and everything else through that, by base name and version. So wrappers of dlsym or
+// cuGetProcAddress see the same look-ups.
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL 1  // declares every variant (_ptsz, _ptds) under its exact name
@@ -23,13 +23,13 @@
   }                                                                                                \
   CUDART_API per_thread_name parameters { return name##_Do(1, CUDART_UNPACK arguments); }
 
-// A call that passes its arguments on to the driver.
+// A call that passes its arguments to the driver.
 #define CUDART_FORWARD_BOTH(name, per_thread_name, driver, parameters, arguments) \
   CUDART_BOTH(name, per_thread_name, parameters, arguments, {                     \
     CUDART_READY();                                                               \
     return Set(drv.driver[pt] arguments);                                         \
   })
-// The same of a call that has one variant.
+// As above, for a call with one variant.
 #define CUDART_FORWARD(name, driver, parameters, arguments) \
   CUDART_API name parameters {                              \
     CUDART_READY();                                         \
@@ -44,7 +44,7 @@ struct DriverTable {
 #include "simgpu/runtime/driver_table.inc"
 #undef CUDART_DRIVER
 #undef CUDART_DRIVER_BOTH
-  // simgpu/checker.h; null where the driver is not the simulated one.
+  // simgpu/checker.h; null if the driver is not the simulated one.
   void (*given)(uint64_t, size_t, void*) = nullptr;
   void (*returned)(uint64_t, void*) = nullptr;
   void (*kept)(uint64_t) = nullptr;
@@ -55,7 +55,7 @@ struct DriverTable {
 
 const DriverTable& Driver();  // loads the driver at the first call
 
-cudaError_t Set(cudaError_t error);  // remembers it for cudaGetLastError, if it is one
+cudaError_t Set(cudaError_t error);  // remembers it for cudaGetLastError, if it is an error
 cudaError_t Set(CUresult error);
 
 // Makes the device's primary context current if the thread has none.
@@ -87,7 +87,7 @@ class Telling {
   void Returned(CUdeviceptr address, void* stream) const {
     if (Driver().returned != nullptr && address != 0) Driver().returned(address, stream);
   }
-  // The answer to the release that was told before: if it was refused, the block stays the application's.
+  // Handles the result of the reported release: if it was refused, the block stays the application's.
   CUresult Answered(CUresult result, CUdeviceptr address) const {
     if (result != CUDA_SUCCESS && Driver().kept != nullptr && address != 0) Driver().kept(address);
     return result;

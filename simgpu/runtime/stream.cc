@@ -45,7 +45,7 @@ CUDART_BOTH(cudaStreamAddCallback, cudaStreamAddCallback_ptsz,
             (cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned flags),
             (stream, callback, data, flags), {
               CUDART_READY();
-              // The two callback types differ in the error type only, which has the same numbers.
+              // The two callback types differ only in the error type, which has the same numbers.
               return Set(
                   drv.cuStreamAddCallback[pt](stream, reinterpret_cast<CUstreamCallback>(callback), data, flags));
             })

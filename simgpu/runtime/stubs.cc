@@ -1,4 +1,4 @@
-// Entry points of the runtime that are known by name only: cudaErrorNotSupported. This file sees no CUDA header: the
+// Entry points of the runtime known by name only: cudaErrorNotSupported. Includes no CUDA header, because the
 // parameters do not matter.
 #include "simgpu/runtime/visibility.h"
 

@@ -1,6 +1,5 @@
-// Where the API's functions can be seen: by everyone in libcudart.so.13; only by the program or library that is linked
-// with the archive in libcudart_static.a, as in the toolkit's, so that they never stand in for another library's
-// runtime.
+// The visibility of the API's functions. In libcudart.so.13: everywhere. In libcudart_static.a: only in the program or
+// library that links the archive, as in the toolkit's, so that they never replace another library's runtime.
 #pragma once
 
 #ifdef SIMGPU_CUDART_STATIC

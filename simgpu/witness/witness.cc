@@ -1,10 +1,11 @@
-// The witness: preloaded FIRST, before an allocator under test, it tells the checker which blocks the application got
-// and gave back through the driver API. (Programs on the runtime API need no witness: libcudart tells the checker.)
+// The witness. It is preloaded FIRST, before an allocator under test, and tells the checker which blocks the
+// application got and gave back through the driver API. (Programs on the runtime API need no witness: libcudart tells
+// the checker.)
 //
 //   application ── cuMemAlloc_v2 ─► witness ── RTLD_NEXT ─► allocator under test ──► libcuda
 //
-// Also seen: pointers fetched with dlsym(handle of libcuda, …) and cuGetProcAddress. Calls that the runtime makes for
-// the application are left to it (simgpuTeller), and so is what happens inside a call that is being witnessed.
+// It also sees pointers fetched with dlsym(handle of libcuda, …) and cuGetProcAddress. It ignores calls that the
+// runtime makes for the application (simgpuTeller), and calls inside a call that it already witnesses.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 #include <dlfcn.h>
@@ -22,7 +23,8 @@ using Dlsym = void* (*)(void*, const char*);
 
 thread_local int depth = 0;
 
-// libc's own, for our look-ups. (dlvsym with a version does not see another preload's dlsym, which has none.)
+// libc's own, for look-ups of the witness. (dlvsym with a version does not find another preload's dlsym, which has
+// none.)
 Dlsym LibcDlsym() {
   static const Dlsym libc = [] {
     void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
@@ -32,13 +34,13 @@ Dlsym LibcDlsym() {
   return libc;
 }
 
-// The one that the program would have called without us: the next preload's, or libc's.
+// The one that the program would call without the witness: the next preload's, or libc's.
 Dlsym NextDlsym() {
   void* found = LibcDlsym()(RTLD_NEXT, "dlsym");
   return found != nullptr ? reinterpret_cast<Dlsym>(found) : LibcDlsym();
 }
 
-// libcuda may have been opened with dlopen, and is then not in RTLD_DEFAULT's scope.
+// libcuda may have been opened with dlopen, and is then outside RTLD_DEFAULT's scope.
 void* LibCuda() {
   static std::atomic<void*> library{nullptr};
   if (library.load() == nullptr) library.store(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));  // perhaps not yet
@@ -61,7 +63,7 @@ bool TellsItself() {
   return function != nullptr && function(0) > 0;
 }
 
-// One call that is being witnessed; the outermost one tells.
+// One witnessed call; the outermost one reports.
 class Call {
  public:
   Call() : outermost_(depth++ == 0 && !TellsItself()) {}
@@ -69,7 +71,7 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // By pointer: the arguments are evaluated in no order.
+  // By pointer, because arguments are evaluated in no order.
   CUresult Given(CUresult result, const CUdeviceptr* address, size_t bytes, void* stream) const {
     static std::atomic<decltype(&simgpuBlockGiven)> slot{nullptr};
     if (!outermost_ || result != CUDA_SUCCESS) return result;
@@ -81,7 +83,7 @@ class Call {
     if (!outermost_ || address == 0) return;
     if (const auto returned = FromLibCuda(&slot, "simgpuBlockReturned"); returned != nullptr) returned(address, stream);
   }
-  // The answer to the release that was told before: if it was refused, the block stays the application's.
+  // Handles the result of the reported release: if it was refused, the block stays the application's.
   CUresult Answered(CUresult result, CUdeviceptr address) const {
     static std::atomic<decltype(&simgpuBlockKept)> slot{nullptr};
     if (!outermost_ || address == 0 || result == CUDA_SUCCESS) return result;
@@ -98,7 +100,7 @@ class Call {
   bool outermost_;
 };
 
-// The function behind a witnessed one: what was fetched last for it, else the next in the search order.
+// Returns the function behind a witnessed one: the last one fetched for it, else the next in the search order.
 template <typename Function>
 class Next {
  public:
@@ -182,11 +184,11 @@ WITNESS_ASYNC(_ptsz)
 
 namespace {
 
-constexpr int kOldest = 3020;  // older requests get entry points that are not witnessed
+constexpr int kOldest = 3020;  // older requests get entry points without a witness
 
 struct Witnessed {
-  const char* symbol;  // as dlsym names it
-  const char* base;    // as cuGetProcAddress names it; null: not to be had there
+  const char* symbol;  // its name for dlsym
+  const char* base;    // its name for cuGetProcAddress; null: not available there
   bool per_thread;
   void* ours;
   void (*set)(void*);
@@ -199,7 +201,7 @@ struct Witnessed {
 
 const Witnessed* Rows(size_t* count);
 
-// Our function for a pointer that was looked up, which becomes what ours calls.
+// Returns the witness's function for a looked-up pointer, which that function then calls.
 void* Substitute(const Witnessed& row, void* found) {
   if (found == nullptr || found == row.ours) return found;
   row.set(found);
@@ -261,7 +263,7 @@ const Witnessed* Rows(size_t* count) {
 
 #if defined(__x86_64__)
 
-// Null: the next dlsym is to answer, and must see the true caller.
+// Returns null if the next dlsym must answer, because it must see the true caller.
 extern "C" {
 __attribute__((visibility("hidden"))) Dlsym simgpu_witness_next_dlsym = nullptr;
 }

@@ -111,12 +111,14 @@ class MadeTablesTest(unittest.TestCase):
             self.assertIn("Medians of 1, times from outside", self.table(f"packer {section}"))
         self.assertRegex(self.table("packer heuristics"), r"\| \d\.\d{4} / \d")
         self.assertIn("of one run of `packer_bench`", self.table("packer heuristics"))
+        self.assertIn("| capacity |", self.table("packer_brief"))
 
     def test_planner(self):
         self.run_it("bench/planner", "budgets", "exact", "--smoke", "--build", BUILD, "--out", self.results / "planner")
         shown = self.table("markdown planner_budgets")
         for part in ("| vgg:11,batch=2,image=32 ", "| vgg:11,batch=2,image=32, copies ", "](../bench/results/planner_budgets_vgg_11_batch_2_image_32.svg)"):
             self.assertIn(part, shown)
+        self.assertIn("| vgg:11,batch=2,image=32 ", self.table("planner_brief"))
         if built("exact_figures"):
             self.assertIn("- yes: no plan is faster than its bound", self.table("markdown planner_exact"))
 

@@ -1,4 +1,4 @@
-// The layer tables against what is published of the networks, and the packer against the optima of the paper.
+// Compares the layer tables with published figures of the networks, and the packer with the optima of the paper.
 #include <algorithm>
 #include <map>
 
@@ -27,7 +27,7 @@ void ExpectOptimum(const Instance& instance, Bytes optimum) {
 TEST(PaperTest, AlexNetInferenceIsPackedOptimally) { ExpectOptimum(AlexNet(1).Inference(), 10169344); }
 TEST(PaperTest, GoogLeNetInferenceIsPackedOptimally) { ExpectOptimum(GoogLeNet(1).Inference(), 12202496); }
 
-// How often each rounded size of a given number of bytes is asked for.
+// Returns the number of requests by rounded size, for a given number of bytes.
 std::map<Bytes, int> Sizes(const Instance& instance) {
   std::map<Bytes, int> sizes;
   for (const Block& block : instance.blocks) ++sizes[block.size];
@@ -42,7 +42,7 @@ TEST(NetworksTest, AlexNetHasItsLayers) {
   EXPECT_EQ(sizes.at(280064), 1);               // 96·27²·4 = 279936: pooled
   EXPECT_EQ(sizes.at(256 * 27 * 27 * 4), 3);
   EXPECT_EQ(sizes.at(259584), 4);           // 384·13²·4: two convolutions and their relus
-  EXPECT_EQ(sizes.at(256 * 6 * 6 * 4), 1);  // what the first fully connected layer reads
+  EXPECT_EQ(sizes.at(256 * 6 * 6 * 4), 1);  // the operand of the first fully connected layer
   EXPECT_EQ(sizes.at(4096 * 4), 4);         // two fully connected layers and their relus
   EXPECT_EQ(sizes.at(512), 2);              // label and loss
 }

@@ -1,5 +1,5 @@
-// Preloaded before request_bench, this answers for hotpack when it is asked for its figures: every request was served
-// by script, but no iteration has as many of them as it had requests.
+// Preloaded before request_bench, it returns false figures for hotpack: every request was served by script, but no
+// iteration has as many of them as it had requests.
 #include <cstring>
 
 #include "runtime/include/hotpack.h"

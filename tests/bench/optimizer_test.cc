@@ -1,4 +1,4 @@
-// The optimizers against steps worked out by hand, and what becomes of the gradients.
+// Compares the optimizers with steps computed by hand, and checks the life of gradients.
 #include "bench/train/optimizer.h"
 
 #include <gtest/gtest.h>

@@ -124,7 +124,7 @@ class CommandsTest(unittest.TestCase):
             (build / "bin" / "paper_events").symlink_to("/bin/false")
             done = subprocess.run([sys.executable, str(PAPER / "figure2"), "--smoke", "--build", str(build)], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertEqual(done.stdout.count("Could not be had: "), 4)
+            self.assertEqual(done.stdout.count("Missing: "), 4)
 
     def test_wrong_use_is_one_line(self):
         for program, arguments, word in (("figure2", ["--events", "none"], "invalid choice"), ("figure2", ["--out", "/nowhere"], "no such"),

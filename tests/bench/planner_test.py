@@ -77,6 +77,12 @@ class BudgetsTest(unittest.TestCase):
         self.assertAlmostEqual(found["largest_gap"], 0.21)
         self.assertAlmostEqual(found["mean_gap"], 0.31 / 3)
 
+    def test_the_bound_of_a_budget_is_the_least_of_its_plans_bounds(self):
+        # dtr's plan is one of a smaller budget, whose bound is higher.
+        found = read_sweep(HEAD + line("search", 500, 110, bound=1.02) + line("dtr", 500, 120, bound=1.09) + line("echo", 500, None))
+        self.assertEqual(found[0].bound_ratio(), 1.02)
+        self.assertAlmostEqual(budgets.summary(found)["largest_gap"], 1.10 / 1.02 - 1)
+
     def test_half(self):
         self.assertEqual(budgets.half(points({"search": [None, 110, 100]})).budget, 600)
         self.assertEqual(budgets.half(points({"search": [None, 110, 100], "dtr": [150, None, 100]})).budget, 500)

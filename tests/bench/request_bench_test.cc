@@ -1,4 +1,4 @@
-// request_bench plays what the recording says, again and again, and does not hide what it did not measure.
+// request_bench plays the recording repeatedly, and does not hide what it did not measure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ Trace MakeTrace(const std::vector<std::string>& words) {
   return trace;
 }
 
-// Plays many iterations: no slot is asked for twice, and from the second turn of the forms on none that is released is
-// empty. Returns the number of bytes asked for in an iteration.
+// Plays many iterations. No slot is allocated twice, and from the second turn of the forms on no released slot is
+// empty. Returns the bytes allocated in an iteration.
 uint64_t PlayAll(const RequestSequence& sequence) {
   std::vector<bool> held(sequence.slots, false);
   uint64_t bytes = 0;
@@ -122,7 +122,7 @@ TEST(RequestBenchTest, TellsItsFigures) {
 }
 
 TEST(RequestBenchTest, FailsWhereHotpackDoesNotAnswer) {
-  // HOTPACK=0: the C interface hands on what it gets; what is timed then is not what the figure's name says.
+  // HOTPACK=0: the C interface passes its calls through, so the figure would be of something else than its name.
   const auto outcome = Bench({"--allocator", "hotpack", "--iterations", "5", "--warm-up", "1", "--json", "--trace",
                               HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
                              "0");

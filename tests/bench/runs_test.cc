@@ -1,4 +1,4 @@
-// Whole runs of the paper's networks: what is there before the first iteration, what is carried, what is given back.
+// Whole runs of the paper's networks: blocks that exist before the first iteration, carried blocks, released blocks.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-// Which stream each call of a device goes to and what waits for what, read off a list of the calls.
+// The stream of each call of a device, and the waits between streams, checked on a list of the calls.
 #include "bench/train/stream_device.h"
 
 #include <gtest/gtest.h>

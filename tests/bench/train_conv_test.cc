@@ -1,5 +1,5 @@
 // The convolutional net on the host: its layers against references written differently, its gradients, its task, and
-// what it does with its memory.
+// its use of memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -254,7 +254,7 @@ TEST(ConvNetTest, LearnsTheTask) {
   EXPECT_GT(result.merit, 0.9);
 }
 
-// All classes have one and the same mean, zero: what a linear function of the pixels could tell apart is their means.
+// All classes have the same mean, zero. A linear function of the pixels could distinguish only their means.
 TEST(ConvTaskTest, ClassMeansAreZeroAndTheirImagesAreNot) {
   constexpr int kImages = 4000;
   const GratingTask task(5, 4, 3);

@@ -1,4 +1,4 @@
-// Devices on the host that watch what a training program does with its memory.
+// Host devices that record how a training program uses its memory.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The training programs on the simulated device, with hotpack below them: they run to their end, all their memory comes
-// from hotpack, and the checker has nothing to say.
+// The training programs on the simulated device under hotpack: they run to their end, all their memory comes from
+// hotpack, and the checker reports nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

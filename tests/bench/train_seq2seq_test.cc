@@ -1,5 +1,5 @@
-// The sequence-to-sequence program on the host: its gradients are right, padding counts for nothing, it learns,
-// repeats bit for bit, and its requests follow the sentences' lengths.
+// The sequence-to-sequence program on the host: its gradients are right, padding does not count, it learns, it repeats
+// bit for bit, and its requests follow the sentences' lengths.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -182,7 +182,7 @@ TEST(TrainTest, GradientsAreCarriedIntoTheNextStep) {
   EXPECT_EQ(device.LiveBytes(), 3 * weights);
 }
 
-// Writes down what the loop asks of it; its loss is what it was told to be.
+// Records the loop's calls. Its loss is preset.
 class Diary : public Workload {
  public:
   explicit Diary(Device& device) : device_(device), parameters_(1) {

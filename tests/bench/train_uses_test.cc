@@ -1,5 +1,5 @@
-// The launch and range collectors against what the training programs know of themselves: which work uses each block
-// first and last, how many steps and evaluations there were.
+// Compares the launch and range collectors with the training programs' own records: which work uses each block first
+// and last, and the numbers of steps and evaluations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ Command Split(const std::string& text, char at) {
   return words;
 }
 
-// What the program wrote of a block.
+// The program's line about a block.
 struct Known {
   uint64_t bytes = 0;
   int64_t uses = 0, first = 0, last = 0;

@@ -15,7 +15,7 @@ CUptiResult Subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callbac
   std::lock_guard lock(The().mutex);
   State& state = The();
   if (handle == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  state.ended = false;  // CUPTI begins anew at its next use
+  state.ended = false;  // CUPTI begins again at its next use
   if (state.subscriber != nullptr) {
     if (parameters != nullptr && parameters->oldSubscriberName != nullptr) {
       snprintf(parameters->oldSubscriberName, parameters->oldSubscriberSize, "%s", state.owner.c_str());
@@ -39,7 +39,7 @@ CUptiResult Subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callbac
 
 #define STANDIN_API extern "C" __attribute__((visibility("default"))) CUptiResult
 
-// The driver's own handlers at exit end it all: registered while the program runs, but before those of whoever uses it.
+// The driver's own handlers at exit end CUPTI: registered while the program runs, but before its client's handlers.
 STANDIN_API cuptiGetVersion(uint32_t* version) {
   [[maybe_unused]] static const int registered = atexit([] {
     std::lock_guard lock(The().mutex);

@@ -1,5 +1,5 @@
 // A program on the simulated device, for the collector of kernel times: client CASE
-// Every iteration asks for two blocks, and launches a kernel after each.
+// Every iteration allocates two blocks, and launches a kernel after each.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <cuda.h>
 #include <dlfcn.h>
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   if (name == "fork") Fork();
   if (name == "end") {
     Steps(20);
-    usleep(500'000);  // what has arrived by then is in the file
+    usleep(500'000);  // records that have arrived by then are in the file
     _exit(0);
   }
   if (name == "killed") {

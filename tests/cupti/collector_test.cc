@@ -1,4 +1,4 @@
-// The collector in this process, against the stand-in and a host that remembers what it is told.
+// The collector in this process, with the stand-in and a host that records its calls.
 #include "preload/cupti/collector.h"
 
 #include <sys/wait.h>

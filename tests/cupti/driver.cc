@@ -1,4 +1,4 @@
-// The driver functions that the stand-in sits in: each tells of itself and calls the next one.
+// The driver functions in which the stand-in works: each reports itself and calls the next one.
 #include <dlfcn.h>
 
 #include "tests/cupti/standin.h"

@@ -1,5 +1,5 @@
-// The collector of kernel times under `hotpack run --simulate`, with the stand-in in libcupti's place: what ends up in
-// the trace, and what CUPTI is left with.
+// The collector of kernel times under `hotpack run --simulate`, with the stand-in in libcupti's place: the trace's
+// contents, and CUPTI's state at the end.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -34,7 +34,7 @@ struct Result {
   Outcome outcome;
   TraceFile file;
   std::vector<TraceFile> more;        // of other contexts and processes
-  std::map<std::string, long> cupti;  // what the stand-in wrote down; empty without it
+  std::map<std::string, long> cupti;  // the stand-in's log; empty without it
 
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
@@ -235,7 +235,7 @@ TEST(CuptiRun, AnOldVersionOrADeviceThatMayNotBeProfiled) {
              "CUPTI cannot be used here (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)");
 }
 
-// NVIDIA's own, if it is here: it finds no device that it knows, says so, and the program goes on.
+// NVIDIA's own, if it is installed: it finds no device that it knows and says so, and the program continues.
 TEST(CuptiRun, NvidiasOwnOnTheSimulatedDevice) {
   const Result result = Play({kClient, "loop"}, {.standin = ""});
   ExpectNone(result, "");
@@ -303,7 +303,7 @@ TEST(CuptiRun, ThreadsAndAnEndInTheMidstOfIt) {
   EXPECT_LE(result.cupti["buffers_out"], 1) << "a launch that was under way may have asked for one more";
 }
 
-// Without the simulated device's witness, which answers whoever looks for a function.
+// Without the simulated device's witness, which answers every search for a function.
 TEST(CuptiRun, WhatCuptiTakesForItselfIsNotTheProgramS) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/trace";

@@ -75,7 +75,7 @@ void Configure(const char* words) {
   }
 }
 
-// What a submission may bring about: another subscriber, or the end of it all.
+// Events that a submission may cause: another subscriber, or the end.
 void MeetFate() {
   State& state = The();
   if (state.subscriber == nullptr) return;
@@ -184,7 +184,7 @@ void Fill(uint8_t* room, Work work, const char* name, uint32_t correlation, uint
   }
 }
 
-// As CUPTI does for what it keeps on the device: by a driver function that it looked up itself.
+// Like CUPTI's own device memory: by a driver function that it looked up itself.
 void AllocateForItself() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   using Allocate = CUresult (*)(CUdeviceptr*, size_t*, size_t, size_t, unsigned);

@@ -1,18 +1,18 @@
-// A stand-in for libcupti: our own library under its soname, of its documented functions, for programs on the simulated
-// device. Made from NVIDIA's headers and documentation; it has nothing of theirs inside.
+// A stand-in for libcupti: our own library under its soname, with its documented functions, for programs on the
+// simulated device. It is made from NVIDIA's headers and documentation, and contains nothing of theirs.
 //
-// It sits where CUPTI sits, inside the driver call: preloaded behind hotpack, it defines the driver functions that
-// submit work (driver.cc) and calls the next one. Each such call gets a correlation id, an entry callback and a record.
+// Like CUPTI it works inside the driver call: preloaded behind hotpack, it defines the driver functions that submit
+// work (driver.cc) and calls the next ones. Each such call gets a correlation id, an entry callback and a record.
 //
-// What it does wrong, or has happen to it, is said by CUPTI_STANDIN, words with commas between:
-//   taken=NAME    a subscriber of this name has it
-//   lose=N        after N submissions another subscriber takes it over
-//   end=N         after N submissions somebody calls cuptiFinalize
-//   drop=N        the first N records find no room
-//   late=MS       work ends so many milliseconds after it was submitted
-//   thread        buffers are completed on another thread than the one that flushes
+// CUPTI_STANDIN names its faults and events, words with commas in between:
+//   taken=NAME    a subscriber of this name is already there
+//   lose=N        after N submissions another subscriber takes over
+//   end=N         after N submissions another client calls cuptiFinalize
+//   drop=N        the first N records do not fit
+//   late=MS       work ends so many milliseconds after its submission
+//   thread        buffers are completed on another thread than the flushing one
 //   deny          kernels may not be recorded here
-//   version=V     what cuptiGetVersion says
+//   version=V     the result of cuptiGetVersion
 //   allocate      takes device memory for itself, as CUPTI does, by a function that it looked up
 // CUPTI_STANDIN_LOG names a file that is written at the process's end: "name value" lines, those of Figures.
 #pragma once
@@ -62,7 +62,7 @@ class Submission {
 // The driver gave memory or took it back.
 void NoteMemory(CUdeviceptr address, uint64_t bytes, bool released);
 
-// Configures anew by words as above and forgets everything. For tests that have it in their own process.
+// Forgets everything and configures it again by words as above. For tests that have it in their own process.
 extern "C" __attribute__((visibility("default"))) void cupti_standin_reset(const char* words);
 extern "C" __attribute__((visibility("default"))) Figures cupti_standin_figures();
 // As if the program called cuLaunchKernel for a kernel of this name.

@@ -1,4 +1,4 @@
-// What the stand-in's parts share.
+// State that the stand-in's parts share.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The main program of a fuzz target where libFuzzer is not at hand: runs files and folders of inputs, and with --random
-// also N random changes of them. What is being run when the program fails is left in the file crash-TARGET.
+// The main program of a fuzz target without libFuzzer: runs files and folders of inputs, and with --random also N
+// random changes of them. If the program fails, the current input is in the file crash-TARGET.
 //
 //   fuzz_csv [--random N] [--seed S] [--max-bytes N] [--dictionary FILE] [FILE|FOLDER ...]
 #include <fcntl.h>

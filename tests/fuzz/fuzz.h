@@ -1,4 +1,5 @@
-// What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput; README.md says how they are run.
+// The common part of the fuzz targets. A target is one file with LLVMFuzzerTestOneInput. README.md says how to run
+// them.
 #pragma once
 
 #include <cstddef>

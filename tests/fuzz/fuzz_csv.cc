@@ -1,5 +1,5 @@
-// The minimalloc CSV reader (packer/csv.h): what it takes can be packed and is written and read again as the same; what
-// it refuses it refuses with a place inside the text.
+// The minimalloc CSV reader (packer/csv.h): an accepted text can be packed, and is the same after writing and reading.
+// A rejected text has an error with a place inside the text.
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -39,7 +39,7 @@ void RequirePackable(const Instance& instance) {
   const PackStatus status = CheckInstance(instance);
   Require(status == PackStatus::kOk || status == PackStatus::kOverflow, "what is read is an instance",
           PackStatusText(status));
-  constexpr size_t kMaxBlocks = 200;  // the reader is what is tried here
+  constexpr size_t kMaxBlocks = 200;  // because the reader is tested here
   if (status != PackStatus::kOk || instance.blocks.size() > kMaxBlocks) return;
   const PackResult result = Pack(instance, {.algorithm = Algorithm::kBestFit});
   Require(result.status == PackStatus::kOk, "what passes the check is packed", PackStatusText(result.status));

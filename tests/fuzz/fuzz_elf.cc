@@ -1,5 +1,5 @@
-// The look into a program's ELF file (tools/run/run_linked.h): it answers for any bytes, always the same, and says yes
-// only where the runtime's texts are.
+// The search in a program's ELF file (tools/run/run_linked.h): it has a result for any bytes, always the same, and
+// returns yes only where the runtime's texts are.
 #include <string>
 #include <string_view>
 

@@ -1,5 +1,5 @@
-// The event CSV reader (profiler/event_csv.h): what it takes is a valid recording that is written and read again as the
-// same; what it refuses it refuses with a place inside the text.
+// The event CSV reader (profiler/event_csv.h): an accepted text is a valid recording that is the same after writing and
+// reading. A rejected text has an error with a place inside the text.
 #include <string>
 #include <string_view>
 

@@ -1,7 +1,7 @@
-// The reader of plan files (runtime/persist/plan_file.h, docs/plan_format.md): any bytes are taken or refused. What is
-// taken holds scripts whose places are a valid placement, and an opening that names their entries, and is written and
-// read again as the same. The checksum would keep all but the seeds away from the reader, so each input is tried with
-// its own and with the right one.
+// The reader of plan files (runtime/persist/plan_file.h, docs/plan_format.md) accepts or rejects any bytes. An accepted
+// file has scripts with valid placements, and an opening that names their entries. It is the same after writing and
+// reading. Each input is tried with its own checksum and with the right one, because the checksum would reject all but
+// the seeds.
 #include <cstring>
 #include <string>
 #include <vector>

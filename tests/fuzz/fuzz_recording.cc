@@ -1,5 +1,5 @@
-// A recording in either format on its whole way through `hotpack show` and `hotpack pack`: told apart, read, its
-// iteration found, made an instance and packed. What is found must be a valid instance, whatever the recording says.
+// A recording in either format through all of `hotpack show` and `hotpack pack`: the format is detected, the recording
+// is read, its iteration is found, converted to an instance, and packed. The instance must be valid for any recording.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,5 @@
-// The reader of RMM's logs (tools/formats/rmm_log.h): what it takes is a valid recording with the allocations it
-// counts; what it refuses it refuses with a place inside the text.
+// The reader of RMM's logs (tools/formats/rmm_log.h): an accepted log is a valid recording with the allocations that it
+// counts. A rejected log has an error with a place inside the text.
 #include <string>
 #include <string_view>
 

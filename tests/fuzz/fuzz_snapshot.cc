@@ -1,6 +1,6 @@
-// The readers of pickles and of memory snapshots (tools/formats/pickle_reader.h, tools/formats/snapshot_import.h): what
-// they take is a valid recording, which is exported and imported again as the same; what they refuse they refuse in one
-// line, a pickle that is none with a byte inside the file; and neither ever holds much more than it may.
+// The readers of pickles and of memory snapshots (tools/formats/pickle_reader.h, tools/formats/snapshot_import.h). An
+// accepted file is a valid recording, which is the same after export and import. A rejected file has an error of one
+// line, a malformed pickle with a byte inside the file. Neither reader exceeds its memory limit by much.
 #include <string>
 #include <string_view>
 

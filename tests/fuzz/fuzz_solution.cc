@@ -1,6 +1,6 @@
-// The readers of solvers' solutions (packer/solution_file.h): what they take has a number for each block and gives a
-// placement or one line; what they refuse they refuse with a place inside the text. The instance is always the same,
-// and so are its ids.
+// The readers of solvers' solutions (packer/solution_file.h): an accepted text has a number for each block and gives a
+// placement or one line. A rejected text has an error with a place inside the text. The instance and its ids are always
+// the same.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -64,7 +64,7 @@ void TrySolution(std::string_view text) {
 void TryPlacement(std::string_view text) {
   const absl::StatusOr<Placement> read =
       ParsePlacementCsv({text.data(), text.size()}, "p.csv", TheInstance(), {"a", "b", "c"});
-  // What is missing is said to be so of the line behind the last.
+  // A missing line is reported at the line after the last.
   if (!read.ok()) return RequireRefused(read.status(), "p.csv", std::string(text) + "\n");
   RequireHeight(*read);
   // Written and read again it is the same.

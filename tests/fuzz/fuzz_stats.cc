@@ -1,5 +1,5 @@
-// The reader of a process's figures (runtime/persist/stats_file.h): any bytes are taken or refused; what is taken is a
-// whole file, and its figures are those of at most as many arenas as it has slots.
+// The reader of a process's figures (runtime/persist/stats_file.h) accepts or rejects any bytes. An accepted file is
+// complete, and has the figures of at most as many arenas as it has slots.
 #include <cstring>
 #include <string>
 

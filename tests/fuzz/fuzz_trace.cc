@@ -1,7 +1,8 @@
-// The trace file reader (profiler/trace_file.h, docs/trace_format.md): what it takes is a valid recording, which an
-// encoder of this file's own writes without any abbreviation and the reader then reads as the same; a file whose
-// committed length ends earlier gives the beginning of the recording or nothing; what it refuses it refuses with a byte
-// inside the file.
+// The trace file reader (profiler/trace_file.h, docs/trace_format.md):
+//  1. An accepted file is a valid recording. This file's own encoder writes it without abbreviations, and the reader
+//     reads that as the same.
+//  2. A file whose committed length ends earlier gives the beginning of the recording or nothing.
+//  3. A rejected file has an error with a byte inside the file.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -25,7 +26,7 @@ void PutVarint(uint64_t value, std::string* out) {
 
 uint64_t CodeOf(NameOrdinal name) { return name == kNoName ? 0 : uint64_t{name} + 1; }
 
-// What is the same in every record: context and time, written out.
+// The part that is the same in every record: context and time, written out.
 void PutContext(uint8_t flags, uint16_t thread, uint32_t stream, uint64_t time, uint64_t* last_time, std::string* out) {
   out->push_back(static_cast<char>(flags));
   PutVarint(thread, out);

@@ -140,7 +140,7 @@ void Mutator::ChangeInteger(std::string* input) {
   memcpy(at, &value, width);
 }
 
-// A decimal number of the text becomes another one: at the edge of what integers hold, or near what it was.
+// Replaces a decimal number of the text by one at the limit of integers, or near the old one.
 void Mutator::ChangeNumber(std::string* input) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   size_t begin = Below(input->size());

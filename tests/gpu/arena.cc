@@ -1,5 +1,5 @@
-// Blocks are disjoint, aligned to 512 bytes, and keep what is written to them, while requests of mixed sizes come and
-// go; at random, and in iterations that repeat, so that hotpack takes up a plan.
+// Blocks are disjoint, aligned to 512 bytes, and keep their contents while requests of mixed sizes come and go: at
+// random, and in iterations that repeat, so that hotpack follows a plan.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Stream captures: what may be called during one, whose memory a graph has, and that replays write only where they may.
+// Stream captures: the calls that are possible during one, the memory of a graph, and that replays write only into it.
 #include <future>
 
 #include "tests/gpu/probe.h"
@@ -85,8 +85,8 @@ struct Attempt {
     return std::string("capture.during_") + kModeNames[mode] + "." + (other_thread ? "other_thread." : "same_thread.") +
            kCallNames[static_cast<int>(call)];
   }
-  // cudaThreadExchangeStreamCaptureMode: cudaMalloc and its like are unsafe; a global capture forbids them to every
-  // thread, a thread-local one to its own, a relaxed one to none. What is ordered by another stream is not unsafe.
+  // cudaThreadExchangeStreamCaptureMode: cudaMalloc and similar calls are unsafe. A global capture forbids them to
+  // every thread, a thread-local one to its own, a relaxed one to none. Calls ordered by another stream are not unsafe.
   bool Allowed() const {
     if (call == Call::kMallocAsync || call == Call::kFreeAsync || mode == cudaStreamCaptureModeRelaxed) return true;
     return mode == cudaStreamCaptureModeThreadLocal && other_thread;
@@ -159,8 +159,8 @@ void EveryMode(const Probe& probe) {
   HOTPACK_NEED(cudaFree(target));
 }
 
-// A graph uses a block that was there before its capture. Replays write there and nowhere else, whatever comes and
-// goes; after the graph's end the block's memory is anybody's again.
+// A graph uses a block that existed before its capture. Replays write only there, whatever else is allocated and
+// released. After the graph's end the block's memory is free again.
 void BlockOfGraph(const Probe& probe) {
   constexpr size_t kBytes = 2 * kMiB;
   constexpr unsigned char kCaptured = 0x11;

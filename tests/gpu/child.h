@@ -1,4 +1,4 @@
-// Starts this program anew with `--child NAME` and reads the `key=value` lines it prints.
+// Starts this program again with `--child NAME` and reads the `key=value` lines it prints.
 #pragma once
 
 #include <map>
@@ -15,11 +15,12 @@ struct ChildOutcome {
   std::string Value(const std::string& key) const;
 };
 
-// The child's environment is this process's, with the simulated device's checker off: it makes mistakes on purpose. It
-// is killed after `seconds`.
+// Runs the child. Its environment is this process's, with the simulated device's checker off, because it errs on
+// purpose. It is killed after `seconds`.
 ChildOutcome RunChild(const std::string& name, int seconds = 30);
 
-// Waits for the process `pid` (a child of this one) for at most `seconds`, then kills it. The end as in ChildOutcome.
+// Waits for the process `pid` (a child of this one) for at most `seconds`, then kills it. Returns its end as in
+// ChildOutcome.
 std::string WaitForEnd(int pid, int seconds);
 
 }  // namespace hotpack::gpu

@@ -1,5 +1,5 @@
-// Another tool's view of CUPTI: is it free, and does it time kernels? With HOTPACK_CUPTI it is taken first and has to
-// become free once hotpack has profiled what it wanted to. libcupti is opened at run time.
+// Another tool's view of CUPTI: is it free, and does it time kernels? With HOTPACK_CUPTI hotpack holds it first, and
+// must free it after its profile. libcupti is opened at run time.
 #include <cupti.h>
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-// Driver functions that the runtime has no name for, looked up in libcuda.so.1 as other programs do.
+// Driver functions that the runtime does not have, looked up in libcuda.so.1 as other programs do.
 #pragma once
 
 #include <cuda.h>
@@ -22,16 +22,16 @@ std::string ResultText(CUresult result);
 void NeedDriver(CUresult result, const char* what);
 #define HOTPACK_NEED_DRIVER(call) ::hotpack::gpu::NeedDriver((call), #call)
 
-// The functions of virtual memory management and those that answer about pointers. Calls through a null pointer do not
-// happen: Missing() is asked first.
+// The functions of virtual memory management and of pointer queries. Callers check Missing() first, so that they never
+// call a null pointer.
 struct Driver {
-// The layout that clang-format gives to the list does not settle.
-// clang-format off
-#define HOTPACK_GPU_FUNCTIONS(X) \
-  X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemMap) \
+  // A list: clang-format would give it a shape of its own.
+  // clang-format off
+#define HOTPACK_GPU_FUNCTIONS(X)                                                                            \
+  X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemMap)    \
   X(cuMemSetAccess) X(cuMemUnmap) X(cuMemRelease) X(cuMemRetainAllocationHandle) X(cuMemGetAddressRange_v2) \
   X(cuPointerGetAttribute) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuDeviceTotalMem_v2)
-// clang-format on
+  // clang-format on
 #define HOTPACK_MEMBER(name) decltype(&::name) name = nullptr;
   HOTPACK_GPU_FUNCTIONS(HOTPACK_MEMBER)
 #undef HOTPACK_MEMBER

@@ -1,5 +1,6 @@
-// An allocator to preload that says it is hotpack and is wrong on purpose: what a probe must notice. GPU_FAULT=overlap
-// gives out memory that is in use; misaligned: at odd places; lost: forgets where a block was and refuses its release.
+// An allocator to preload that claims to be hotpack and is wrong on purpose, which a probe must notice.
+// GPU_FAULT=overlap returns memory in use; misaligned: odd places; lost: forgets where a block was and refuses its
+// release.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -38,7 +39,7 @@ EXPORT cudaError_t cudaMalloc(void** result, size_t bytes) {
   }
   const size_t rounded = (bytes + 511) / 512 * 512;
   if (rounded > kArena) return cudaErrorMemoryAllocation;
-  // A ring without regard to what is live; with `overlap` a small one. Long enough otherwise for a quick run's blocks.
+  // A ring that ignores live blocks; with `overlap` a small one. Otherwise it is long enough for a quick run's blocks.
   const size_t end = Fault("overlap") ? size_t{8} << 20 : kArena;
   if (next + rounded > end) next = 0;
   *result = arena + next + (Fault("misaligned") ? 256 : 0);

@@ -13,7 +13,8 @@
 namespace hotpack::gpu {
 namespace {
 
-// What is to be written at an abnormal end. Replaced by each finding and never freed: a signal may be reading it.
+// The text for an abnormal end. Each finding replaces it, and none is freed, because a signal handler may be reading
+// it.
 std::atomic<const std::string*> last_words{nullptr};
 
 void WriteAll(int file, const char* text, size_t size) {
@@ -168,7 +169,7 @@ void Findings::Guard(int seconds) {
 int Findings::Finish() {
   const std::string json = Json() + "\n";
   const bool guarded = guarded_;
-  // Whoever takes the last words writes: never two objects.
+  // The thread that takes the last words writes, so there are never two objects.
   if (!guarded || last_words.exchange(nullptr) != nullptr) WriteAll(STDOUT_FILENO, json.data(), json.size());
   return AnyFailed() ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-// What a probe of a real GPU found, as one JSON object on stdout:
+// The findings of a probe of a real GPU, as one JSON object on stdout:
 //
 //   {"program": "gpu_probe", "findings": [{"name": "arena.values", "result": "pass|fail|differs|skip",
 //     "expected": "...", "seen": "..."}, ...],
@@ -6,14 +6,14 @@
 //
 //   pass     as expected
 //   fail     hotpack is wrong: the program ends with status 1
-//   differs  the driver does something else than the documented facts that hotpack builds on: worth writing down
+//   differs  the driver differs from the documented facts on which hotpack relies: worth recording
 //   skip     not possible here; `seen` has the reason
 //
-// `low` and `high` are the first and the last decile (nearest rank from either end), so of less than ten samples the
-// least and the largest. Names are unique within a program, lower case, `case.what`.
+// `low` and `high` are the first and the last decile (nearest rank from either end), so the least and the largest of
+// less than ten samples. Names are unique within a program, lower case, `case.what`.
 //
-// Nothing is lost if the program ends abnormally: each finding goes to stderr as a line at once, and Findings::Guard
-// writes the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
+// An abnormal end of the program loses nothing. Each finding goes to stderr as a line at once. Findings::Guard writes
+// the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
 #pragma once
 
 #include <mutex>
@@ -60,12 +60,12 @@ class Findings {
   void Differs(std::string name, std::string expected, std::string seen);
   void Skip(std::string name, std::string reason);
 
-  // What hotpack has to keep: passes or fails. Returns `ok`.
+  // Records an obligation of hotpack: passes or fails. Returns `ok`.
   bool Check(bool ok, std::string name, std::string expected, std::string seen);
-  // What the driver is known to do: passes or differs. Returns `ok`.
+  // Records a known behaviour of the driver: passes or differs. Returns `ok`.
   bool Fact(bool ok, std::string name, std::string expected, std::string seen);
 
-  // Left out if there are no samples.
+  // Without samples nothing is added.
   void AddFigure(std::string name, std::string unit, std::vector<double> samples);
 
   bool AnyFailed() const;
@@ -73,8 +73,8 @@ class Findings {
   // The object, without a line break at its end.
   std::string Json() const;
 
-  // From now on the object is written at an abnormal end too: a fatal signal, std::terminate, or after `seconds` (then
-  // with status 1). One object of the process may be guarded; it must live until the process ends.
+  // From now on the object is also written at an abnormal end: a fatal signal, std::terminate, or after `seconds` (then
+  // with status 1). A process may guard one object, which must live until the process ends.
   void Guard(int seconds);
 
   // Writes the object to stdout, ends the guard and returns the exit status: 1 if anything failed, else 0. Call once,

@@ -1,4 +1,4 @@
-// What the probes print is what their reader expects, at a normal and at an abnormal end.
+// The output of the probes is as their reader expects, at a normal and at an abnormal end.
 #include "tests/gpu/findings.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Which calls wait for running work: each is made while a kernel runs, and is asked afterwards whether that has ended.
-// Without hotpack these are facts about the driver; with it, what hotpack does instead (docs/environment.md,
+// Which calls wait for running work: each is made while a kernel runs, and then the kernel's end is queried. Without
+// hotpack these are facts about the driver. With it, they are hotpack's behaviour (docs/environment.md,
 // HOTPACK_FREE_SYNC).
 #include <cstdlib>
 #include <cstring>

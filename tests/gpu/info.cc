@@ -1,5 +1,5 @@
-// What the questions about memory and pointers answer. Under hotpack they are to be the same, but for memory that is
-// shared with other processes (docs/hooks.md, Memory for other processes): these differ under it, which is known.
+// The results of queries about memory and pointers. They must be the same under hotpack, except for memory that is
+// shared with other processes (docs/hooks.md, Memory for other processes), where they are known to differ.
 #include <cuda.h>
 
 #include "tests/gpu/driver.h"

@@ -1,5 +1,5 @@
-// The few kernels of the probes. Each runs as one block of threads on one multiprocessor, ends by itself after the
-// given time (at most about twice of it, by two clocks), and uses global memory only.
+// The kernels of the probes. Each runs as one block of threads on one multiprocessor, ends by itself after the given
+// time (at most about twice that, by two clocks), and uses global memory only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
 // Releases at odd times (from another thread, after a reset, after main, in a forked child) and wrong releases. Most
-// end the process or spoil its context, so each is tried in a process of its own (late_frees_children.cc).
+// end the process or corrupt its context, so each has its own process (late_frees_children.cc).
 #include <thread>
 
 #include "tests/gpu/child.h"

@@ -51,7 +51,7 @@ std::vector<float> Download(const float* p, size_t count) {
   return values;
 }
 
-// What hotpack was asked between two moments.
+// hotpack's requests between two moments.
 class Requests {
  public:
   explicit Requests(const Probe& probe) : probe_(probe), before_(probe.Stats()) {}
@@ -154,7 +154,7 @@ class Convolution {
   Convolution(const Convolution&) = delete;
   Convolution& operator=(const Convolution&) = delete;
 
-  // The output, computed with memory that is asked for here.
+  // The output, computed with memory that is allocated here.
   std::vector<float> Run(void* handle) {
     float* x = Upload(std::vector<float>(kIn * kSide * kSide, 1.0f));
     float* w = Upload(std::vector<float>(kOut * kIn * 9, 1.0f));
@@ -236,7 +236,7 @@ void RunLibraries(Probe& probe) {
     probe.found->Skip("libraries.cudnn", "it carries NVIDIA's runtime, which needs NVIDIA's driver");
     return;
   }
-  // A library that does not get on with this machine must not hide what the other has to say.
+  // A library that fails on this machine must not hide the other's result.
   struct Library {
     const char* name;
     void (*run)(const Probe&);

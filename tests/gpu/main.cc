@@ -1,5 +1,5 @@
-// gpu_probe: finds out whether what hotpack relies on is so on this machine's GPU, or on the simulated device. Prints
-// one JSON object (findings.h). One case a process, so that a case that ends badly takes no other with it.
+// gpu_probe: checks hotpack's assumptions on this machine's GPU, or on the simulated device. Prints one JSON object
+// (findings.h). Each case has its own process, so that a crash does not end other cases.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -50,7 +50,7 @@ const Case* FindCase(const std::string& name) {
   return nullptr;
 }
 
-// Empty, or what is wrong.
+// Returns an empty string, or the fault.
 std::string Take(const std::string& option, const std::string& value, Options* options) {
   if (option == "--case") {
     options->chosen = FindCase(value);

@@ -1,6 +1,5 @@
-// A sample run that needs more than the arena can give: what there is no room for lies in managed memory until the
-// plan, which needs less, is in force (HOTPACK_OVERCOMMIT). The arena is kept small by HOTPACK_ARENA=plain:128, not by
-// filling the device: nothing here comes near the device's memory.
+// A sample run that needs more than the arena can hold. The excess is in managed memory until the plan, which needs
+// less, is in force (HOTPACK_OVERCOMMIT). HOTPACK_ARENA=plain:128 keeps the arena small. The device is not filled.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -64,7 +63,7 @@ class SampleRun {
     live_.push_back(block);
   }
 
-  // Its value is looked at first, at both ends.
+  // Its value is checked first, at both ends.
   void Remove(size_t i) {
     const Block block = live_[i];
     const auto* end = static_cast<const char*>(block.address) + block.bytes;

@@ -1,5 +1,5 @@
-// What the cases of gpu_probe share: where they run, how they judge, and small helpers. A case is a function
-// `void RunX(Probe&)`; its findings are named `x.what`.
+// The common part of the cases of gpu_probe: their context, their checks, and small helpers. A case is a function `void
+// RunX(Probe&)`. Its findings are named `x.what`.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,7 +19,7 @@ namespace hotpack::gpu {
 inline constexpr size_t kKiB = size_t{1} << 10;
 inline constexpr size_t kMiB = size_t{1} << 20;
 
-// A call that the rest of a case needs has failed: the case ends, main records it.
+// A call that the rest of a case needs has failed. The case ends, and main records it.
 struct CallFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,24 +31,24 @@ class Probe {
   std::vector<std::string> library_path;  // directories to look for cuBLAS and cuDNN in
 
   // Set by Prepare.
-  bool simulated =
-      false;              // the simulated device: copies and memsets move bytes, kernels do nothing, time means nothing
+  // The simulated device: copies and memsets move bytes, kernels do nothing, and times are meaningless.
+  bool simulated = false;
   bool computes = false;  // kernels compute
   bool hotpack = false;   // hotpack is preloaded and not switched off
 
   // An attribute of device 0 that is not 0.
   static bool Has(cudaDeviceAttr attribute);
 
-  // Finds out where this is, makes device 0 current, and loads the kernels: the driver loads a kernel at its first
-  // launch, which may wait for running work. Makes no stream. Empty, or why no case can run here;
-  // throws CallFailed.
+  // Detects the device, makes device 0 current, and loads the kernels: the driver loads a kernel at its first launch,
+  // which may wait for running work. Makes no stream. Returns an empty string, or why no case can run here. Throws
+  // CallFailed.
   std::string Prepare();
 
   // Half with --quick. Nanoseconds, and numbers of rounds (at least 1).
   uint64_t Nanoseconds(uint64_t milliseconds) const { return milliseconds * 1'000'000 / (quick ? 2 : 1); }
   int Rounds(int rounds) const { return quick && rounds > 1 ? rounds / 2 : rounds; }
 
-  // What must be so under hotpack, and is a fact about the driver without it: fails there, differs here.
+  // Records a rule that holds under hotpack, and is a fact about the driver without it: fails there, differs here.
   bool Must(bool ok, const std::string& name, const std::string& expected, const std::string& seen) const {
     return hotpack ? found->Check(ok, name, expected, seen) : found->Fact(ok, name, expected, seen);
   }
@@ -56,13 +56,13 @@ class Probe {
   // Launches every kernel once on `stream`, doing nothing, and waits.
   static void WarmUp(const Kernels& kernels, cudaStream_t stream);
 
-  // hotpack's figures so far; all zero if it has no arena yet or is not there.
+  // Returns hotpack's figures so far; all zero if it has no arena yet or is not present.
   hotpack_stats Stats() const;
 };
 
 std::string ErrorName(cudaError_t error);
 
-// Throws CallFailed. Takes the error off the runtime's list, so that it is not met again.
+// Throws CallFailed. Clears the runtime's last error, so that later checks do not see it.
 void Need(cudaError_t error, const char* what);
 #define HOTPACK_NEED(call) ::hotpack::gpu::Need((call), #call)
 
@@ -97,7 +97,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// The two ways of asking for memory. With kMalloc the stream is not used.
+// The two ways to allocate memory. kMalloc does not use the stream.
 enum class Way { kMalloc, kAsync };
 inline const char* WayName(Way way) { return way == Way::kMalloc ? "malloc" : "async"; }
 cudaError_t Allocate(Way way, size_t bytes, cudaStream_t stream, void** pointer);
@@ -121,9 +121,9 @@ void RunLateFrees(Probe& probe);
 void RunInfo(Probe& probe);
 void RunVmm(Probe& probe);
 void RunManaged(Probe& probe);
-void RunCupti(Probe& probe);  // where CUPTI's headers were found
+void RunCupti(Probe& probe);  // if CUPTI's headers were found
 
-// The process that late_frees starts anew for `name`. Returns its exit status, or -1 for an unknown name.
+// The process that late_frees starts again for `name`. Returns its exit status, or -1 for an unknown name.
 int RunLateFreesChild(const std::string& name);
 
 }  // namespace hotpack::gpu

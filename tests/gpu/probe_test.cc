@@ -1,4 +1,4 @@
-// The command line of gpu_probe, and that it tells what is wrong: allocators with faults are noticed.
+// The command line of gpu_probe, and that it detects allocators with faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Memory goes from one stream to another while work is running. The former owner keeps writing one value for some
-// milliseconds; its block is given back, the next owner asks for one of the same size (often the same memory), writes
-// another value and watches it: reuse without order would be seen as the former value.
+// Memory passes from one stream to another while work is running. The former owner keeps writing one value for some
+// milliseconds. Its block is released, and the next owner allocates one of the same size (often the same memory),
+// writes another value and watches it. Reuse without order would show as the former value.
 //
 //   stream A  [ keep writing old ........ ]
 //   host            free X, allocate Y

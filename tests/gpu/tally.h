@@ -1,4 +1,4 @@
-// Counts what went wrong when memory went from one owner to the next.
+// Counts errors when memory passes from one owner to the next.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace hotpack::gpu {
 
-inline constexpr unsigned char kOldByte = 0x5a;  // what the former owner keeps writing
-inline constexpr unsigned char kNewByte = 0xa5;  // what must be there afterwards
+inline constexpr unsigned char kOldByte = 0x5a;  // the former owner keeps writing it
+inline constexpr unsigned char kNewByte = 0xa5;  // the new owner's value
 
-// Its functions are not inline: they mean the legacy default stream, in units for per-thread default streams too.
+// Its functions are not inline, so that they use the legacy default stream also in units for per-thread default
+// streams.
 class Tally {
  public:
   Tally();
@@ -21,10 +22,11 @@ class Tally {
   // Device memory that Kernels::watch adds to.
   unsigned long long* wrong() { return wrong_; }
 
-  // A new owner's block; all work on it is done. Looks at its bytes. `same_address`: it was an old owner's just before.
+  // Checks the bytes of a new owner's block after all work on it has ended. `same_address`: an old owner had it just
+  // before.
   void Block(const void* block, size_t bytes, bool same_address);
 
-  // The finding `name`.
+  // Records the finding `name`.
   void Judge(const Probe& probe, const std::string& name);
 
  private:

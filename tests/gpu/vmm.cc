@@ -1,4 +1,4 @@
-// Virtual memory management as the arena uses it: what it costs, and what it waits for.
+// Virtual memory management as the arena uses it: its costs, and its waits.
 #include <cuda.h>
 
 #include <utility>
@@ -27,7 +27,7 @@ CUmemAccessDesc Access() {
   return access;
 }
 
-// A reservation of some chunks, given back at the end; the chunks are unmapped before by whoever mapped them.
+// A reservation of some chunks, freed at the end. The code that mapped the chunks unmaps them before.
 class Reservation {
  public:
   Reservation(const Driver& driver, size_t bytes) : driver_(driver), bytes_(bytes) {
@@ -116,8 +116,7 @@ void LargestReservation(const Probe& probe, const Driver& driver) {
                     std::to_string(largest >> 30) + " GiB; the device has " + std::to_string(total >> 30) + " GiB");
 }
 
-// One handle at two addresses: what is written at one is read at the other. And memory outlives its handle while
-// mapped.
+// One handle at two addresses: a value written at one is read at the other. Memory outlives its handle while mapped.
 void TwoMappings(const Probe& probe, const Driver& driver) {
   const CUmemAllocationProp prop = DeviceMemory();
   const CUmemAccessDesc access = Access();

@@ -80,7 +80,7 @@ TEST(BestFitTest, OfEqualLifetimesTakesTheLargerThenTheSmallerIndex) {
 }
 
 TEST(BestFitTest, CarriedBlockIsOneArcAndALineGoesOnAtTheBeginning) {
-  // Block 0 is carried over the end, block 1 fills what it leaves, block 2 is carried too and stands on block 0 alone.
+  // Block 0 is carried over the end, block 1 fills the gap below, block 2 is carried too and lies on block 0 alone.
   Instance instance;
   instance.blocks = {MakeBlock(4, {{0, 3}, {6, 10}}), MakeBlock(4, {{3, 6}}), MakeBlock(1, {{0, 2}, {9, 10}})};
   std::vector<BestFitStep> steps;

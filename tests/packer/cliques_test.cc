@@ -65,7 +65,7 @@ TEST(CliquesTest, BlocksThatAreAlwaysResidentAreOneClique) {
               ElementsAre(ElementsAre(0, 1, 2)));
 }
 
-// The carried block's two intervals are one arc, and what is resident at both ends of time is one set.
+// The carried block's two intervals are one arc, and the blocks resident at both ends of time are one set.
 TEST(CliquesTest, GoRoundTheRing) {
   EXPECT_THAT(CliquesOf({{Resident({{0, 2}, {7, 9}}), Resident({{0, 1}}), Resident({{8, 9}}), Resident({{3, 6}})}}),
               UnorderedElementsAre(ElementsAre(0, 1), ElementsAre(0, 2), ElementsAre(3)));
@@ -172,7 +172,7 @@ TEST(PairsPropertyTest, AreThoseThatMeetEachOnce) {
   }
 }
 
-// The clock is looked at while they are made, and what is then left is in order.
+// The clock is checked while they are made, and the result so far is in order.
 TEST(PairsTest, AreNotMadeOnceTimeIsUp) {
   const Timeline timeline = MakeTimeline(testing::ManySizedInstance(400, 5));
   StopCheck for_cliques(0, nullptr);

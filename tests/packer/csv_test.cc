@@ -115,7 +115,7 @@ TEST(CsvReaderTest, TheLargestEndIsTheSameInBothColumns) {
             "f.csv:2:5: the end is larger than 2305843009213693951: '2305843009213693952'");
 }
 
-// A hint is not looked at: other tools write there what they like.
+// Hints are ignored, because other tools write any text there.
 TEST(CsvReaderTest, TheHintMayBeAnything) {
   for (const char* hint : {"", "-1", "99999999999999999999", "left", "3-5"}) {
     const NamedInstance read = Parsed("id,lower,upper,size,hint\nx,0,3,4," + std::string(hint) + "\n");

@@ -54,7 +54,7 @@ void Cut(const Piece& piece, int64_t pieces, Random* random, std::vector<Piece>*
   Cut(high, pieces - first, random, all);
 }
 
-// Time turned round by `shift`: what passes the end goes on at 0.
+// Rotates time by `shift`: intervals that pass the end continue at 0.
 Block BlockOf(const Piece& piece, Clock clocks, Clock shift) {
   Block block;
   block.size = piece.top - piece.bottom;

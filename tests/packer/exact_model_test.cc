@@ -118,7 +118,7 @@ TEST(ExactModelTest, ErrorsOfTheSinkEndTheWriting) {
 
 std::string Name(char kind, int64_t block) { return std::string(1, kind).append(std::to_string(block)); }
 
-// What a placement says about each variable: z as the blocks lie, k as many alignments as fit below.
+// Returns each variable's value for a placement: z as the blocks lie, k as many alignments as fit below.
 std::map<std::string, double> ValuesOf(const ExactModel& model, const std::vector<int64_t>& x) {
   std::map<std::string, double> values;
   int64_t height = 0;

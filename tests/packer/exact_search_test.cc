@@ -42,7 +42,7 @@ class Asker {
     }
   }
 
-  // What is found is a placement of at most that height.
+  // The result is a placement of at most that height.
   Outcome Ask(Bytes capacity, int64_t most_failures = kNoLimit, int64_t most_work = kNoLimit,
               const std::atomic<bool>* cancel = nullptr) {
     StopCheck stop(kNoLimit, cancel);
@@ -119,7 +119,7 @@ TEST(ExactSearchTest, TheLeastHeightMayBeAboveTheLoad) {
   ExpectLeast(instance, 11);
 }
 
-// What the bounds see at once is not searched for.
+// Results that follow from the bounds need no search.
 void ExpectNoneAtOnce(const Instance& instance) {
   const Bytes least = testing::ReferenceOptimum(instance).height;
   Asker asker(instance);
@@ -138,7 +138,7 @@ TEST(ExactSearchTest, HeadsAreAboveAllGapsThatAreTooLow) {
 //    offset ▲ ┌───┐
 //           │ │ 3 │
 //           │ ├───┴───┐
-//           │ │   2   │     2 and 3 are above 0, elsewhere, so there is room beside 1 that nobody can use
+//           │ │   2   │     2 and 3 are above 0, elsewhere, so the room next to 1 is of no use
 //           │ ├───┬───┤
 //           │ └1┘ │ 0 │
 //           └─────┴───┴─► clock
@@ -175,7 +175,7 @@ TEST(ExactSearchTest, LimitsStopIt) {
   before = asker.nodes();
   const std::atomic<bool> cancelled{true};
   EXPECT_EQ(asker.Ask(load, kNoLimit, kNoLimit, &cancelled), Outcome::kStopped);
-  // The flag is looked at after some 20 microseconds' work.
+  // The flag is checked after some 20 microseconds' work.
   EXPECT_LE(asker.nodes() - before, 5000);
   // None of it is remembered wrongly.
   EXPECT_EQ(asker.Ask(2 * load), Outcome::kFound);
@@ -219,7 +219,7 @@ TEST(ExactSearchPropertyTest, AgreesWithTheJudgeAboveTheLoad) {
   }
 }
 
-// What was found when the rectangle was cut is found again.
+// The search finds the packing from which the rectangle was cut.
 TEST(ExactSearchPropertyTest, FillsCutRectangles) {
   Random random(testing::TestSeed() + 52);
   int64_t found = 0;

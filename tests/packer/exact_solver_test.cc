@@ -81,7 +81,7 @@ TEST(SharedBestTest, ADecisionEndsWithAProof) {
 
 TEST(ExactSolverTest, ProvesAMinimumAboveTheLoad) { ExpectMinimum(testing::AboveItsLoad(), 1, kAllWork); }
 
-// All sizes in units of 512 bytes: what is proved for one unit holds for all of it.
+// All sizes in units of 512 bytes: a proof for one unit holds for all of it.
 TEST(ExactSolverTest, BoundsAreRaisedByWholeUnits) {
   Instance instance = testing::AboveItsLoad();
   for (Block& block : instance.blocks) {
@@ -148,7 +148,7 @@ TEST(ExactSolverTest, LowersTheBestWhereTheTargetIsOutOfReach) {
   EXPECT_LT(run.best.height(), load + (stacked - load) / 10);
 }
 
-// What was made in part proves nothing and places nothing.
+// A model made in part proves nothing and places nothing.
 TEST(ExactSolverTest, DoesNothingOnceTimeIsUp) {
   Attempt run(testing::ManySizedInstance(400, 5));
   const Bytes lower = run.best.lower(), height = run.best.height();
@@ -247,7 +247,7 @@ TEST(ExactSolverTest, LargeInstancesAreNotTaken) {
   EXPECT_FALSE(Takes(comb(16'394)));  // 985,410 pairs, 1,000,034 members
 }
 
-// Short turns that grow, as the portfolio gives them: a run that is cut short is asked again.
+// Short turns that grow, as in the portfolio: a run that is cut short continues in the next turn.
 TEST(ExactSolverPropertyTest, FindsTheMinimumInTurnsOfAnyLength) {
   Random random(testing::TestSeed() + 60);
   for (int run = 0; run < testing::Runs(3000); ++run) {

@@ -28,11 +28,11 @@ struct ModelText {
   bool operator==(const ModelText&) const = default;
 };
 
-// Throws std::runtime_error where the text is not as expected.
+// Throws std::runtime_error if the text is not as expected.
 ModelText ReadLp(const std::string& text);
 ModelText ReadMps(const std::string& text);
 
-// The name of the first row, bound or integrality that `values` does not meet; empty if it meets all. Exact.
+// Returns the name of the first row, bound or integrality that `values` violates; empty if there is none. Exact.
 std::string FirstViolation(const ModelText& model, const std::map<std::string, double>& values);
 
 }  // namespace hotpack::testing

@@ -7,9 +7,9 @@
 //                   never above what a heuristic finds; on every eighth instance against the reference solver
 //           cut     rectangles cut into pieces, whose packing is known
 //
-// One line of counts (--json: one object) and exit code 0; or the first failing instance, made small, with exit code 1.
-// Instance i depends on seed and i only: --first I --instances 1 does one again. One that crashes or does not end is
-// named, too. Bad options: exit code 2.
+// Prints one line of counts (--json: one object) with exit code 0, or the first failing instance, reduced, with exit
+// code 1. Instance i depends only on seed and i: --first I --instances 1 repeats one. An instance that crashes or does
+// not end is named, too. Bad options: exit code 2.
 #include <signal.h>
 #include <unistd.h>
 
@@ -178,7 +178,7 @@ class Run {
     failure_ = {index, std::move(known.instance), seed, std::move(*fault)};
   }
 
-  // The least height of a smaller instance has to be found anew.
+  // The least height of a smaller instance must be found again.
   int Report() {
     Failure& failure = *failure_;
     std::printf("pack_check: instance %" PRId64 " of seed %" PRIu64 " fails: %s: %s\n", failure.index, settings_.seed,

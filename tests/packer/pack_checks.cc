@@ -60,7 +60,7 @@ class Checks {
     return result;
   }
 
-  // Both validators on what was returned, and on the same with one offset or the height moved.
+  // Runs both validators on the returned placement, and on the same with one offset or the height changed.
   void CheckPlacement(const Instance& instance, const Placement& placement) {
     ++counts_.placements;
     const std::string fault = ReferenceFault(instance, placement);

@@ -1,4 +1,4 @@
-// What pack_check asserts about the packer on one instance, and how it makes a failing instance small.
+// The assertions of pack_check about the packer on one instance, and how it reduces a failing instance.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hotpack::testing {
 
-// What is known about an instance without the solvers: the least height is in [least, placement.height].
+// Facts about an instance, found without the solvers: the least height is in [least, placement.height].
 struct Truth {
   Bytes least = 0;
   Placement placement;  // valid
@@ -27,11 +27,11 @@ struct CheckCounts {
   int64_t packs = 0;              // calls of Pack()
   int64_t placements = 0;         // validated
   int64_t above_bound = 0;        // instances whose least height is above load and pins
-  int64_t truth_open = 0;         // instances whose least height is known as a range only
-  int64_t best_fit_optimal = 0;   // the heuristics' luck
+  int64_t truth_open = 0;         // instances whose least height is known only as a range
+  int64_t best_fit_optimal = 0;   // the heuristic was optimal
   int64_t first_fit_optimal = 0;  //
-  int64_t auto_short = 0;         // auto, told the least height, did not reach it in time
-  int64_t auto_proofs = 0;        // auto by itself ended with a proof
+  int64_t auto_short = 0;         // auto knew the least height and did not reach it in time
+  int64_t auto_proofs = 0;        // auto alone ended with a proof
   int64_t exact_open = 0;         // exact ran into its time limit
 
   CheckCounts& operator+=(const CheckCounts& other);
@@ -42,7 +42,7 @@ struct CheckLimits {
   int64_t exact_ns = 1'000'000'000;
 };
 
-// Runs every algorithm there is on the instance, in all the ways below, and returns the first thing that is wrong.
+// Runs every algorithm on the instance, in all the ways below, and returns the first fault.
 //  - Validate() and ReferenceFault() agree on each placement, and on damaged ones; each placement returned is valid;
 //  - load ≤ lower_bound ≤ least height; proven_optimal exactly when it is so;
 //  - the capacity: never kInfeasible at the known height; exact finds it there, and proves it below the least height;
@@ -51,12 +51,12 @@ struct CheckLimits {
 //  - sizes grown from an old placement: valid, pins of the blocks that stay kept;
 //  - pins drawn without care: refused exactly if two of them collide;
 //  - the same instance and seed: the same placement; blocks renumbered, time reversed: the same least height.
-// `seed` draws what is random in that; the same seed does the same again.
+// The random choices follow from `seed`, so the same seed repeats them.
 std::optional<Fault> CheckPacking(const Instance& instance, const Truth& truth, const CheckLimits& limits,
                                   uint64_t seed, CheckCounts* counts);
 
-// Drops blocks and intervals, and makes sizes, alignments and pins simpler, as long as `check` fails with a fault of
-// the same kind; `*instance` is the failing one and becomes the small one. Returns the fault of that.
+// Removes blocks and intervals, and simplifies sizes, alignments and pins, as long as `check` fails with a fault of the
+// same kind. `*instance` is the failing instance and becomes the reduced one. Returns the reduced one's fault.
 Fault Shrink(const std::function<std::optional<Fault>(const Instance&)>& check, Fault fault, Instance* instance);
 
 // As a minimalloc CSV, clock values moved to 0 or above, and a line "pins: BLOCK@OFFSET ..." if there are any.

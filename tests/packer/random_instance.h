@@ -9,7 +9,7 @@
 
 namespace hotpack::testing {
 
-// $HOTPACK_TEST_SEED, else a fixed number; printed once a program, so that a failure can be had again.
+// Returns $HOTPACK_TEST_SEED, else a fixed number. Printed once per program, so that a failure can be repeated.
 uint64_t TestSeed();
 
 struct InstanceShape {
@@ -24,8 +24,8 @@ struct InstanceShape {
 
 Instance RandomInstance(const InstanceShape& shape, std::mt19937_64* random);
 
-// Sizes so different, some aligned, carried or in several intervals, that the lower bound is out of reach: with enough
-// blocks every search goes on until it is stopped.
+// Sizes so different, some aligned, carried or in several intervals, that the lower bound cannot be reached. With
+// enough blocks every search runs until it is stopped.
 Instance ManySizedInstance(int blocks, uint64_t seed);
 
 // A shape with some, none or all of the features, 0 to 60 blocks.

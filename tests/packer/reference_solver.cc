@@ -1,28 +1,30 @@
-// Why trying orders is enough. Call a placement settled when each block that is not pinned lies at the lowest aligned
-// offset that is free for it among the pinned blocks and the blocks before it, where "before" means: lower offset, or
-// the same offset and a smaller index.
+// Why trying orders is enough. Call a placement settled if each unpinned block lies at its lowest free aligned offset
+// among the pinned blocks and the blocks before it. "Before" means: lower offset, or the same offset and a smaller
+// index.
 //
-// Claim: some placement of least height is settled. Take any placement o of least height. Go through its unpinned
-// blocks from the lowest up and move each to its lowest free aligned offset among the pinned blocks and those gone
-// through already. Say block i is next, and those before it have been moved from o to n ≤ o. The old offset o(i) is
-// still free: no pinned block moved, and a block j before i that is ever resident together with i had o(j) ≤ o(i), so,
-// sizes being positive and o valid, its top o(j) + size(j) ≤ o(i), and it has only gone down. So n(i) ≤ o(i), the
-// height has not grown, and alignment holds. If any block moved the sum of all offsets fell; it is a nonnegative
-// integer, so after finitely many rounds no block moves, and then the placement is settled. (Of several blocks with the
-// same offset no two are ever resident together; their order does not matter.)
+// Claim: some placement of least height is settled.
+//  1. Take any placement o of least height. Go through its unpinned blocks from the lowest up. Move each to its lowest
+//     free aligned offset among the pinned blocks and the blocks already visited.
+//  2. Say block i is next, and those before it have moved from o to n ≤ o. The old offset o(i) is still free: no pinned
+//     block moved. A block j before i that is ever resident together with i had o(j) ≤ o(i). Sizes are positive and o
+//     is valid, so its top o(j) + size(j) ≤ o(i), and it has only moved down.
+//  3. So n(i) ≤ o(i), the height has not grown, and alignment holds.
+//  4. If any block moved, the sum of all offsets fell. It is a nonnegative integer. So after finitely many rounds no
+//     block moves, and then the placement is settled.
+// (Of several blocks with the same offset no two are ever resident together, so their order does not matter.)
 //
-// Nothing here speaks of intervals, only of pairs that are ever resident together, so carried blocks and any number of
-// intervals are covered; alignments need not be powers of two.
+// The proof uses no intervals, only pairs that are ever resident together. So carried blocks and any number of
+// intervals are covered. Alignments need not be powers of two.
 //
-// A settled placement is found by placing blocks in its own order, each at the lowest free offset, and going only to
-// larger (offset, index). Four ways to save work, all exact:
-//  - An unplaced block whose lowest free range [f, f + size) ends at or below the current offset can never be raised
-//    any more by what is placed later, so it never gets its turn: the order is not the one of a settled placement.
-//  - Blocks that are equal in all respects are placed by index: exchanging them changes nothing.
-//  - All blocks still to come lie at or above the current offset, each at or above its lowest free one. Of blocks that
-//    are resident at one moment, none overlap: lowest offset among them plus sum of their sizes is a bound.
-//  - Where the unplaced blocks fall apart into groups that never meet, each group is a search of its own: what is
-//    placed is to it what pinned blocks are to the whole.
+// A settled placement is found by placing blocks in its own order, each at the lowest free offset, and continuing only
+// to larger (offset, index). Four ways to save work, all exact:
+//  - Take an unplaced block whose lowest free range [f, f + size) ends at or below the current offset. Later blocks can
+//    never raise it, so it never gets its turn: the order is not that of a settled placement.
+//  - Blocks that are equal in all respects are placed by index, because exchanging them changes nothing.
+//  - All remaining blocks lie at or above the current offset, each at or above its lowest free one. Blocks that are
+//    resident at one moment do not overlap. So the lowest offset among them plus the sum of their sizes is a bound.
+//  - If the unplaced blocks divide into groups that never meet, each group is its own search. The placed blocks are to
+//    it as pinned blocks are to the whole.
 #include "reference_solver.h"
 
 #include <algorithm>
@@ -139,8 +141,8 @@ class Search {
     }
   }
 
-  // The lowest aligned offset ≥ from at which the block is clear of the placed ones. Where it overlaps one of them it
-  // does so at every offset below that one's top, so that is where to go on.
+  // Returns the lowest aligned offset ≥ from at which the block is clear of the placed ones. If it overlaps one of
+  // them, it does so at every offset below that one's top. So the search continues there.
   Offset LowestFree(int block, Offset from, Set placed) const {
     Offset offset = AlignUp(from, alignments_[block]);
     const Set near = placed & meets_[block];

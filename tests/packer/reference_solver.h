@@ -1,5 +1,5 @@
-// The judge of the solvers: optima of small instances by trying out. Shares nothing with packer/ but its types; no
-// timeline, no skyline, no sweep over time, only "which two blocks are ever resident together".
+// The judge of the solvers: optima of small instances by trial. It shares only types with packer/: no timeline, no
+// skyline, no sweep over time, only "which two blocks are ever resident together".
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace hotpack::testing {
 
-// More blocks are refused with std::abort(). What it takes on average over the shapes of small_instance.h is some
-// 5 microseconds at 7 blocks, and about three times as much a block more; single instances take a thousand times that.
+// More blocks are rejected with std::abort(). Over the shapes of small_instance.h it takes on average some 5
+// microseconds at 7 blocks, and about three times as much for each additional block. Single instances take a thousand
+// times that.
 inline constexpr int kMaxReferenceBlocks = 16;
 
 // The least height of an instance is in [least, placement.height]; the two are equal unless the steps ran out.
@@ -22,7 +23,7 @@ struct ReferenceResult {
 // The instance must be well-formed (CheckInstance() says kOk). A step is a block placed, about 0.1 microseconds.
 ReferenceResult Reference(const Instance& instance, int64_t max_steps);
 
-// A placement of least height, however long it takes.
+// Returns a placement of least height, without a time limit.
 Placement ReferenceOptimum(const Instance& instance);
 
 // A placement of height ≤ capacity, or nothing if there is none.
@@ -31,7 +32,7 @@ std::optional<Placement> ReferenceWithin(const Instance& instance, Bytes capacit
 // The larger of the load's maximum and the top of the highest pinned block. O(n²) with several intervals counted.
 Bytes ReferenceLoad(const Instance& instance);
 
-// Empty, or what is wrong with the placement: each block by itself, each pair of blocks, the height. O(n²).
+// Returns the fault of the placement, or an empty string: each block by itself, each pair of blocks, the height. O(n²).
 std::string ReferenceFault(const Instance& instance, const Placement& placement);
 
 // False when two pinned blocks overlap. O(n²).

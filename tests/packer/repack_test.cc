@@ -1,5 +1,5 @@
-// What the runtime asks of the packer: alignment, blocks that are live and must stay, several intervals, a new packing
-// that begins from the old one, and an end when it says so.
+// The runtime's requirements of the packer: alignment, live blocks that must stay, several intervals, a new packing
+// that begins from the old one, and an end on request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -217,8 +217,8 @@ TEST(RepackTest, EndsWithinMillisecondsOfACancellation) {
   }
 }
 
-// Packing by one thread is all its own work, so its processor time is what has to be within the limit; the wall clock
-// of a busy machine is not asserted.
+// Packing by one thread does all its own work, so its processor time must be within the limit. The wall clock of a busy
+// machine is not checked.
 TEST(RepackTest, KeepsTheTimeLimit) {
   for (Algorithm algorithm : kSearchers) {
     const Instance instance = testing::ManySizedInstance(BlocksFor(algorithm), 5);

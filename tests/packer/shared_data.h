@@ -1,4 +1,4 @@
-// Public instances and traces that may lie beside the repository; tests skip what is not there.
+// Public instances and traces in a folder next to the repository. Tests skip those that are missing.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ std::string FileStem(const std::string& path);
 // Blocks that are never released are left out. Nothing if the file cannot be read.
 std::optional<Instance> CyclicInstanceOfTrace(const std::string& path);
 
-// All the trace as it was, on a straight time axis.
+// Returns the whole trace on a straight time axis.
 std::optional<Instance> WholeTrace(const std::string& path);
 
 }  // namespace hotpack

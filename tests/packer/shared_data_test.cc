@@ -1,4 +1,4 @@
-// Public instances and recorded traces, where they lie beside the repository.
+// Public instances and recorded traces, if they lie next to the repository.
 #include "shared_data.h"
 
 #include <gmock/gmock.h>

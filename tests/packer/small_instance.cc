@@ -19,7 +19,7 @@ T AnyOf(const T (&values)[kCount], Random* random) {
   return values[random->Below(kCount)];
 }
 
-// What is the same for all blocks of an instance.
+// Properties that all blocks of an instance share.
 struct Shape {
   explicit Shape(Random* random)
       : clocks(AnyOf({Clock{2}, Clock{3}, Clock{4}, Clock{6}, Clock{9}, Clock{14}, Clock{60}}, random)),

@@ -123,7 +123,7 @@ TEST(SolutionFileTest, ErrorsNameTheirPlace) {
   EXPECT_EQ(error(kHighsPretty.substr(0, kHighsPretty.find("Model status"))), "s:9:1: the model status is missing");
 }
 
-// What the sparse style leaves out is zero, so nothing in it may be misread or lost: in both forms.
+// Values omitted by the sparse style are zero, so nothing in it may be misread or lost, in both forms.
 TEST(SolutionFileTest, MalformedSparseFilesAreRefused) {
   for (const std::string head : {"# Columns -2", "# Columns -2 sparse"}) {
     const std::string text = Replaced(kHighs116Sparse, "# Columns -2 sparse", head);

@@ -93,7 +93,7 @@ TEST(SolveTest, AProofForOnePartHoldsForAll) {
   }
 }
 
-// What is not the highest part need not be proved: its least height is 11, but 40 is as good.
+// Only the highest part must be proved: this one's least height is 11, but 40 is as good.
 TEST(SolveTest, LowPartsNeedNoProof) {
   Instance instance = InARow(1, 1, 0);
   Add(40, 20, 25, &instance);

@@ -137,7 +137,7 @@ TEST(SkylinePropertyTest, SomethingWaitsAtTheStuckSlot) {
   EXPECT_GT(stuck, 500);
 }
 
-// On instances with pins, alignments, carried blocks and gaps: what it says it found is valid and lower than before.
+// On instances with pins, alignments, carried blocks and gaps: each reported result is valid and lower than before.
 TEST(SqueakyWheelPropertyTest, EverySuccessIsAValidLowerPlacement) {
   std::mt19937_64 random(testing::TestSeed() + 24);
   StopCheck never(kAnyHeight, nullptr);

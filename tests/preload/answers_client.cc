@@ -1,7 +1,7 @@
-// A program that asks about its memory, and one that runs out of it, on the simulated device:
+// A program that queries its memory, and one that runs out of it, on the simulated device:
 //   answers_client SCENARIO WAY
-// `answers` prints what it is told, in a form that does not depend on addresses, for comparison with a run without
-// hotpack. The others end with status 0 if everything was as it should be.
+// `answers` prints the results, in a form that does not depend on addresses, for comparison with a run without hotpack.
+// The others end with status 0 if everything was as it should be.
 #include "tests/preload/answers_client.h"
 
 #include <algorithm>
@@ -162,7 +162,7 @@ unsigned AccessFlags(CUdeviceptr address) {
   return flags;
 }
 
-// Two devices. What the first has becomes the second's to use as well, by the one call or the other.
+// Two devices. The first one's memory becomes accessible to the second, by either call.
 void Peers(bool by_pool) {
   const CUcontext first = Start();
   CUcontext second = nullptr;

@@ -85,7 +85,7 @@ struct AnswersApi {
 #undef ANSWERS_MEMBER
 };
 
-// cuda.h makes macros of some names, so each is declared anew under the exported symbol.
+// cuda.h makes macros of some names, so each is declared again under the exported symbol.
 #define ANSWERS_LINK(member, symbol, base, version, type) \
   extern "C" std::type_identity_t<type> Linked_##member __asm__(#symbol);
 ANSWERS_FUNCTIONS(ANSWERS_LINK)

@@ -36,8 +36,8 @@ void Trim() {
   CHECK(trim() == 0);
 }
 
-// The device has 256 MiB, of which `idle` MiB lie idle in the arena before each of these calls. The first attempt of
-// some is made to fail from outside (SIMGPU_FAIL): what is looked at then is that there was a second one.
+// The device has 256 MiB, of which `idle` MiB lie idle in the arena before each of these calls. SIMGPU_FAIL makes the
+// first attempt of some fail from outside. The test is that there was a second attempt.
 void Retry() {
   Start();
   constexpr size_t kBig = 200 * kMiB;
@@ -82,7 +82,7 @@ void RetryAll() {
   props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   const char* image = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry f() { ret; }\n";
   OK(api.GraphCreate(&graph, 0));
-  // What is not simulated answers so when it is asked again; a refusal for lack of memory would be
+  // Calls that are not simulated return the same at a retry. A refusal for lack of memory would be
   // CUDA_ERROR_OUT_OF_MEMORY.
   const CUresult no = CUDA_ERROR_NOT_SUPPORTED;
   Twice("managed", CUDA_SUCCESS, [&] { return api.Managed(&address, 4096, CU_MEM_ATTACH_GLOBAL); });
@@ -103,7 +103,7 @@ void RetryAll() {
   Twice("with parameters", CUDA_SUCCESS, [&] { return api.InstantiateParams(&executable, graph, &parameters); });
 }
 
-// More than there can ever be takes nobody's pages; what is too much now is refused with one line, however often.
+// A request beyond the device takes no pages. A request that is too large now is refused with one line, however often.
 void OutOfMemory() {
   Start();
   MakeIdle(64 * kMiB);
@@ -135,7 +135,7 @@ void OutOfMemoryOnPlan() {
   }
 }
 
-// One iteration of a job: true if all its requests were answered. What was is used and released.
+// Plays one iteration of a job. Returns true if all its requests succeeded. Allocated blocks are used and released.
 static bool Iteration() {
   std::vector<CUdeviceptr> blocks;
   CUdeviceptr address = 0;
@@ -145,8 +145,8 @@ static bool Iteration() {
   return blocks.size() == 10;
 }
 
-// Somebody takes the memory of a job that is served by script, between two iterations and in the middle of one. The job
-// sees errors, no more, and is served by script again when the memory is back.
+// Another process takes the memory of a job that is served by script, between two iterations and in the middle of one.
+// The job only sees errors, and is served by script again when the memory is back.
 void Squeeze() {
   Start();
   const auto wait_plan = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));
@@ -198,7 +198,7 @@ void Contexts() {
   OK(api.Free(Alloc(200 * kMiB)));
 }
 
-// While a stream is capturing nothing may wait for the device: the call is refused and the capture goes on.
+// While a stream is capturing no call may wait for the device: the call is refused and the capture continues.
 void Capture() {
   Start();
   MakeIdle(200 * kMiB);

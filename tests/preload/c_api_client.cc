@@ -40,14 +40,14 @@ int main(int argc, char** argv) {
   CHECK(hotpack_get_stats(reinterpret_cast<hotpack_stats*>(first), sizeof(uint64_t)) == 0 && first[0] == 1 &&
         first[1] == 99);
   CHECK(hotpack_get_stats(nullptr, 0) == -1);
-  // A stream that is capturing: what is released on it is put aside until it is not.
+  // A stream that is capturing: blocks released on it are put aside until the capture ends.
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
   OK(cuStreamCreate(&stream, 0));
   OK(hotpack_malloc(&pointer, 4096, stream));
   OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   if (preload) {
-    CHECK(hotpack_free(pointer, stream) != CUDA_SUCCESS);  // as cuMemFreeAsync of what the graph does not own
+    CHECK(hotpack_free(pointer, stream) != CUDA_SUCCESS);  // as cuMemFreeAsync of memory that the graph does not own
   } else {
     OK(hotpack_free(pointer, stream));
     CHECK(stub_syncs_while_capturing() == 0);
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   OK(cuStreamEndCapture(stream, &graph));
   if (preload) OK(hotpack_free(pointer, stream));
   void* other = nullptr;
-  OK(hotpack_malloc(&other, 8192, stream));  // hands over what was put aside for this stream
+  OK(hotpack_malloc(&other, 8192, stream));  // releases the blocks put aside for this stream
   OK(hotpack_free(other, stream));
   CHECK(hotpack_free(pointer, stream) == CUDA_ERROR_INVALID_VALUE);  // it is no live block any more
   CHECK(stub_syncs_while_capturing() == 0);

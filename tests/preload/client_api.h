@@ -1,4 +1,4 @@
-// How a test program gets at the driver: the same functions by each way there is.
+// A test program's ways to the driver: the same functions by each of them.
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// What the collectors see where there are several contexts, processes and threads: collectors_client SCENARIO
+// The collectors' records with several contexts, processes and threads: collectors_client SCENARIO
 // On the driver API, for collectors_test.cc.
 #include <atomic>
 #include <thread>
@@ -60,12 +60,12 @@ void Devices() {
   Launch(two[1], blocks[1], 0);
   Launch(two[1], blocks[1], blocks[0]);  // of either: in both recordings
   OK(cuMemsetD8(blocks[0], 1, 16));      // only the other device's
-  Launch(two[1], 0, 0);                  // nobody's: the current context's
+  Launch(two[1], 0, 0);                  // without an own context: the current one
   for (int i = 0; i < 3; ++i) Pop();
   for (CUdeviceptr block : blocks) OK(cuMemFree(block));
 }
 
-// Contexts end, and what is open goes on.
+// Contexts end, and open ranges continue.
 void Contexts() {
   Push("eval");
   for (int i = 0; i < 3; ++i) {
@@ -149,7 +149,7 @@ void ForkFirst() {
   if (child == 0) exit(0);
 }
 
-// A call that is only captured is none whose times come, also if the launch before it was not asked for by anybody.
+// A call that is only captured has no times, even if the launch before it was not requested.
 void Captured() {
   const auto get =
       reinterpret_cast<decltype(&hotpack_get_collector_host)>(dlsym(RTLD_DEFAULT, "hotpack_get_collector_host"));
@@ -163,7 +163,7 @@ void Captured() {
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   Launch(two, block, 0);
   CHECK(host->launch(1, "two", nullptr, 0) == 1);  // as a collector does at the call's entry
-  Launch(two, block, 0);                           // nobody asks
+  Launch(two, block, 0);                           // not asked for
   OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   CUdeviceptr none = 0;
   void* parameters[] = {&none, &none};

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 struct Ran {
   Outcome outcome;
-  std::map<std::string, TraceFile> files;  // by what is behind "trace" in their names; a process id is "pid"
+  std::map<std::string, TraceFile> files;  // by the text behind "trace" in their names; a process id is "pid"
 };
 
 Ran Play(const std::string& scenario, const std::vector<std::string>& options = {},

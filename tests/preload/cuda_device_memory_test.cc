@@ -158,7 +158,7 @@ TEST(MemoryStatusTest, Mapping) {
   EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_ILLEGAL_ADDRESS), MemoryStatus::kFailed);
 }
 
-// What cuMemSetAccess and cuMemCreate are told.
+// The arguments of cuMemSetAccess and cuMemCreate.
 struct Told {
   struct Access {
     DeviceAddress address;

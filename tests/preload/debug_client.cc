@@ -1,4 +1,4 @@
-// A program on the simulated device that writes out of bounds where it is told to. HOTPACK_DEBUG is to find it.
+// A program on the simulated device that writes out of bounds on request. HOTPACK_DEBUG must find it.
 //   debug_client clean|after|before|far|released|capture|weights
 #include <cuda.h>
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Opens deepbind_library with RTLD_DEEPBIND and says who served its allocation.
+// Opens deepbind_library with RTLD_DEEPBIND and reports which library served its allocation.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the shared libraries export is what their version scripts list, and no more.
+// The shared libraries export exactly the symbols of their version scripts.
 #include <set>
 #include <sstream>
 
@@ -39,8 +39,7 @@ TEST(Exports, CLibrary) {
   EXPECT_EQ(Exported(HOTPACK_C_LIBRARY), listed);
 }
 
-// PyTorch is told addresses; what is asked for by name is in hotpack_torch.h, and nothing else may clash with a
-// program's.
+// PyTorch gets addresses. Functions looked up by name are in hotpack_torch.h. No other name may clash with a program's.
 TEST(Exports, TorchLibrary) {
   const std::set<std::string> exported = Exported(HOTPACK_TORCH_LIBRARY);
   EXPECT_EQ(exported.size(), 18u);

@@ -170,8 +170,8 @@ TEST(Bystanders, RunAsEver) {
   }
 }
 
-// A preload that interposes cuMemAlloc_v2 too, in front of ours and behind it; it finds the next one by RTLD_NEXT, in
-// the driver library by dlsym, or there by what it takes for the C library's dlsym.
+// A preload that also interposes cuMemAlloc_v2, in front of ours and behind it. It finds the next function by
+// RTLD_NEXT, in the driver library by dlsym, or there by the function that it takes for the C library's dlsym.
 class Company : public testing::TestWithParam<std::tuple<const char*, bool>> {};
 INSTANTIATE_TEST_SUITE_P(All, Company,
                          testing::Combine(testing::Values("next", "handle", "versioned"), testing::Bool()),

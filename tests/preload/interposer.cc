@@ -1,6 +1,6 @@
-// Another preload: counts cuMemAlloc_v2 and cuLaunchKernel and hands on, to RTLD_NEXT or (INTERPOSER=handle) to what
-// dlsym finds in the driver library. INTERPOSER=versioned: the latter, through a dlsym of its own that asks for the
-// next one by version, as many interposers do.
+// Another preload: counts cuMemAlloc_v2 and cuLaunchKernel and passes them through, to RTLD_NEXT or (INTERPOSER=handle)
+// to the functions that dlsym finds in the driver library. INTERPOSER=versioned: the latter, through its own dlsym that
+// asks for the next one by version, as many interposers do.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <unistd.h>

@@ -106,7 +106,7 @@ int main() {
   OK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
 
   OK(cuMemFree_v2(b));
-  value = {1, 2, b, b};  // what is left of it in a struct
+  value = {1, 2, b, b};  // the rest of it in a struct
   OK(cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(by_value), structure, nullptr));
   b = Block(512);  // id 3, at the same address as like as not
   OK(cuMemsetD8_v2(b, 0, 1));

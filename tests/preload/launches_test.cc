@@ -1,4 +1,4 @@
-// The launch collector: what is noted of each piece of work that launch_client submits, on the simulated device.
+// The launch collector: its notes on each piece of work that launch_client submits, on the simulated device.
 #include <map>
 #include <string>
 #include <vector>
@@ -107,7 +107,7 @@ TEST(Launches, AreShown) {
               HasSubstr("launches       16 of 9 kernels, copies and memsets; 4 blocks named, 0 never (0 B)\n"));
   const std::string json = RunProgram({HOTPACK_COMMAND, "show", "--json", trace}).out;
   EXPECT_THAT(json, HasSubstr("\"blocks_named\": 4"));
-  // A recording with notes goes through import and stays what it is; as CSV it loses them, which is said.
+  // A recording with notes passes through import unchanged. As CSV it loses them, and import reports that.
   ASSERT_EQ(RunProgram({HOTPACK_COMMAND, "import", trace, "-o", trace + "2"}).code, 0);
   EXPECT_THAT(RunProgram({HOTPACK_COMMAND, "show", trace + "2"}).out, HasSubstr("launches       16 of 9 kernels"));
   EXPECT_THAT(RunProgram({HOTPACK_COMMAND, "import", trace, "-o", trace + ".csv"}).err,

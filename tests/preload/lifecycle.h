@@ -1,4 +1,4 @@
-// What the programs of the lifecycle tests share. They run on the simulated device, linked to it.
+// The common part of the lifecycle tests' programs. They run on the simulated device and are linked to it.
 #pragma once
 
 #include <cuda.h>

@@ -1,6 +1,6 @@
 // Devices and contexts that come and go:
 //   lifecycle_contexts SCENARIO
-// Exit code 0: everything was as it should be; the checker of the simulated device says the rest.
+// Exit code 0: everything was as it should be. The simulated device's checker reports the rest.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -127,7 +127,7 @@ void DestroyLive() {
         CUdeviceptr block = 0;
         const CUresult result = cuMemAlloc(&block, 1000 + static_cast<size_t>(i % 50) * 40'000);
         ++asked;
-        if (result != CUDA_SUCCESS) break;  // the end; what was given before may be gone already
+        if (result != CUDA_SUCCESS) break;  // the end; earlier blocks may be gone already
       }
     });
     std::thread destroys([&] {

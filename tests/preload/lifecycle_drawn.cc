@@ -2,11 +2,13 @@
 //   lifecycle_drawn COUNT [SEED]          draws COUNT lives; prints the seed
 //   lifecycle_drawn life SEED DEPTH END   one of them, to see a failure again
 //
-// A life is a drawn sequence of: allocate, use, free, start a thread that allocates, end the threads, fork (the child
-// goes on with a life of its own, as far as it can without a driver), fork and start this program anew, become this
-// program anew, make a context and destroy it with what lives in it, reset the device; and at last an end: return from
-// main, exit, _exit, quick_exit or a signal. Who forks knows the end that the child was drawn, and what its status must
-// be.
+// A life is a random sequence of:
+//  - allocate, use, free; start a thread that allocates, end the threads;
+//  - fork: the child continues with its own life, as far as it can without a driver;
+//  - fork and start this program again; replace this process by this program;
+//  - make a context and destroy it with the blocks in it; reset the device.
+// At last comes an end: return from main, exit, _exit, quick_exit or a signal. The parent of a fork knows the child's
+// end, and the status that it must have.
 #include <signal.h>
 
 #include <atomic>
@@ -187,7 +189,7 @@ class Life {
     OK(cuCtxSetCurrent(context_));
   }
 
-  // All of the device's blocks are gone then: nobody may be using them.
+  // All of the device's blocks are gone then, so none may be in use.
   void Reset() {
     if (kept.forked) return;
     EndThreads();
@@ -196,7 +198,7 @@ class Life {
     Begin();
   }
 
-  // Threads that are still running go on through the end.
+  // Threads that are still running continue through the end.
   void Die() {
     if (end_ == kReturn || end_ == kExit || end_ == kQuickExit) {
       for (std::thread& thread : threads_) thread.detach();

@@ -22,7 +22,7 @@ constexpr unsigned kSeconds = 20;  // for anything that a child does
 
 char* self = nullptr;
 
-// What a child can do with what its parent had: the driver does not work after a fork, and says so.
+// Uses of the parent's state in a child. The driver does not work after a fork, and reports that.
 void InChild(CUdeviceptr block) {
   alarm(kSeconds);
   CUdeviceptr address = 0;
@@ -233,7 +233,7 @@ void ExitThreadLocal() {
   other.join();
 }
 
-// Requests of others go on while the process ends; they may fail, they may not crash or keep it.
+// Requests of other threads continue while the process ends. They may fail, but may not crash or delay it.
 void StartBusyThreads(CUcontext context) {
   for (int t = 0; t < 2; ++t) {
     std::thread([context] {
@@ -275,7 +275,7 @@ void ExitQuick() {
   quick_exit(0);
 }
 
-// Its plans are waited for: what is asked of the host's memory is the same in each run, more or less.
+// It waits for its plans, so that its use of host memory is nearly the same in each run.
 void PlannedJob() {
   const auto wait_plan = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));
   for (int i = 0; i < 4; ++i) {

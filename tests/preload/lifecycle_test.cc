@@ -1,5 +1,5 @@
 // Lives of processes, devices and contexts on the simulated device: every scenario ends as it should, and the checker
-// has nothing to say.
+// reports nothing.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -76,7 +76,7 @@ TEST(Libraries, DeepBindAndLate) {
   EXPECT_EQ(result.stats["passed_through"], 0);
 }
 
-// libhotpack.so (a framework's plugin) beside the preload: each answers what it is asked, and both have figures.
+// libhotpack.so (a framework's plugin) next to the preload: each serves its own calls, and both have figures.
 TEST(Libraries, PluginAndPreload) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_libraries", "plugin"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
@@ -85,7 +85,7 @@ TEST(Libraries, PluginAndPreload) {
   EXPECT_THAT(result.outcome.err, testing::HasSubstr("(and 100 requests of 1 other"));
 }
 
-// A program that makes a context, a stream and work, but never asks for memory, sees what it would see without us.
+// A program that makes a context, a stream and work, but never allocates, has the same results as without hotpack.
 TEST(Bystanders, AreNotTouched) {
   const TemporaryDirectory directory;
   const auto calls = [&](const char* hotpack) {

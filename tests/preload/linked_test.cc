@@ -1,4 +1,4 @@
-// The hooks in front of the stub driver by link order, without LD_PRELOAD: what a thread sanitizer can watch.
+// The hooks in front of the stub driver by link order, without LD_PRELOAD, so that a thread sanitizer can run.
 #include "gtest/gtest.h"
 #include "tests/preload/subprocess.h"
 

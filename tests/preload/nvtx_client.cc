@@ -1,4 +1,4 @@
-// Ranges of every kind, with a request between them: what is said is the scenario's. On the driver API.
+// Ranges of every kind, with a request between them, by scenario. On the driver API.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>

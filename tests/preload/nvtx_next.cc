@@ -1,4 +1,4 @@
-// An NVTX injection library that was there before ours: it writes what it is told to the file HOTPACK_TEST_NVTX_LOG.
+// An NVTX injection library that was present before ours: it writes its calls to the file HOTPACK_TEST_NVTX_LOG.
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The NVTX collector: what becomes of ranges and marks in a recording, as iterations and as interruptions; the
-// injection library that was there before. Programs on the simulated device.
+// The NVTX collector: ranges and marks in a recording, as iterations and as interruptions, and an injection library
+// that was present before. Programs on the simulated device.
 #include <map>
 #include <string>
 #include <vector>
@@ -155,7 +155,7 @@ TEST(Nvtx, NoPatternIsAnError) {
   }
 }
 
-// Handles and levels are the other one's then, and it hears everything.
+// Then handles and levels belong to the other library, which receives every call.
 TEST(Nvtx, HandsOnToTheInjectionThatWasThere) {
   const TemporaryDirectory directory;
   const std::string log = directory.path() + "/log";

@@ -1,5 +1,5 @@
-// The table of options: what it reads, what it says of names and values it does not know, and that the documents and
-// `hotpack run` have the same rows.
+// The table of options: what it reads, its reports of unknown names and values, and that the documents and `hotpack
+// run` have the same rows.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -107,7 +107,7 @@ TEST(OptionWarnings, UnknownNamesGetOneLineEach) {
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2);
 }
 
-// What the tests and other projects use is not ours to complain of; nor is anything where hotpack is not used.
+// Variables of the tests and of other projects are not reported, and none is if hotpack is not used.
 TEST(OptionWarnings, OthersAreLeftInPeace) {
   const std::map<std::string, std::string> known = {
       {"HOTPACK_SHARED", "/x"}, {"HOTPACK_TEST_SEED", "1"}, {std::string("HOT") + "PACKER", "1"}};
@@ -135,7 +135,7 @@ TEST(OptionWarnings, MalformedValuesGetOneLineAndTheDefault) {
             "hotpack: HOTPACK_STATS_DIR is too long and is ignored\n");
 }
 
-// "off" holds where everything is handed on, "basic" where requests are served.
+// "off" holds if all calls are passed through, "basic" if requests are served.
 TEST(ExecutableFilter, OnlyAndExcept) {
   const auto served = [](const std::map<std::string, std::string>& environment) {
     const int on = RunClient("basic", environment).code, off = RunClient("off", environment).code;
@@ -151,7 +151,7 @@ TEST(ExecutableFilter, OnlyAndExcept) {
   EXPECT_FALSE(served({{"HOTPACK_ONLY", "preload_*"}, {"HOTPACK_EXCEPT", "*_client"}}));
 }
 
-// Memory checkers are told by what they bring with them; cuda-gdb by the variable that it sets in the driver.
+// Memory checkers are recognised by their libraries, cuda-gdb by the variable that it sets in the driver.
 TEST(Tools, AllIsLeftToTheDriver) {
   for (const auto& [name, value, tool] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"NV_SANITIZER_INJECTION_PORT_BASE", "49152", "compute-sanitizer"},

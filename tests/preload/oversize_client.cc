@@ -1,4 +1,4 @@
-// A training loop of many sizes on a small device; prints what it needs, and where the device's memory ran out.
+// A training loop of many sizes on a small device. Prints its need, and where the device's memory ran out.
 //   oversize_client [WEIGHT_MIB]
 #include <cuda.h>
 #include <dlfcn.h>

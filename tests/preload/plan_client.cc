@@ -4,7 +4,7 @@
 //   kill      the same, then SIGKILL
 //   forever   steps without end
 //   contexts  two contexts, a job in each
-//   reset     the context is destroyed and made again, then the job once more
+//   reset     the context is destroyed and created again, then the job once more
 //   fork      a child does the job once more in a context of its own
 //   save      hotpack_save_plan with all kinds of paths; STEPS is a folder
 #include <cuda.h>

@@ -221,7 +221,7 @@ TEST_F(Plan, TwoContexts) {
   EXPECT_TRUE(IsPlan("by-device.0.2"));
 }
 
-// A context that is made anew has the name of the one before: its plan, too.
+// A context that is created again has the name of the previous one, and so its plan.
 TEST_F(Plan, AContextMadeAnew) {
   const Result result = RunWith(Path("plan"), {kClient, "reset"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
@@ -268,7 +268,7 @@ TEST_F(Plan, TheCInterface) {
   ExpectServedFromTheFirst(RunWith(Path("b.%d"), {kClient, "run"}));
 }
 
-// Killed at any moment: what is there then is a plan, or nothing yet.
+// Killed at any moment: then the file is a plan, or does not exist yet.
 TEST_F(Plan, KilledAtAnyMoment) {
   std::mt19937_64 random(hotpack::TestSeed());
   int plans = 0;
@@ -306,8 +306,8 @@ INSTANTIATE_TEST_SUITE_P(All, PlanOnSimulatedDevice, testing::Values("mlp-adam",
 
 TEST_P(PlanOnSimulatedDevice, TheFirstIterationIsPlanned) {
   const std::string trace = HOTPACK_SOURCE_DIR "/tests/data/" + std::string(GetParam()) + ".csv";
-  // Plans as they come (the program itself waits for them, after each step), and in logical time, where the time steps
-  // of a recurrent network are planned before the first iteration is over.
+  // Plans in real time (the program itself waits for them, after each step), and in logical time. There the time steps
+  // of a recurrent network are planned before the first iteration ends.
   for (const auto& [state, logical] :
        {std::pair(false, "0"), std::pair(true, "0"), std::pair(false, "1"), std::pair(true, "1")}) {
     SCOPED_TRACE(std::string(state ? "with weights and optimizer state" : "the iteration alone") +
@@ -327,7 +327,7 @@ TEST_P(PlanOnSimulatedDevice, TheFirstIterationIsPlanned) {
     }
     const auto requests = second.stats["requests"].get<int64_t>(), planned = second.stats["planned"].get<int64_t>();
     const auto peak = second.stats["live_peak"].get<int64_t>();
-    // What is not planned: weights, optimizer state, and what the recording has before its first step.
+    // Requests that are not planned: weights, optimizer state, and those before the recording's first step.
     EXPECT_LE(requests - planned, first.stats["retained"].get<int64_t>() + 8) << second.outcome.err;
     EXPECT_GT(planned, first.stats["planned"].get<int64_t>());
     EXPECT_GE(second.stats["steady_iteration"], 0);

@@ -40,7 +40,7 @@ void Basic() {
   OK(api.Free(0));
   CHECK(stub_count("cuMemFree_v2") == 1);  // only the null pointer went to the driver
   CHECK(api.Free(0xdead000) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(stub_count("cuMemFree_v2") == 2);  // what is not ours is the driver's business
+  CHECK(stub_count("cuMemFree_v2") == 2);  // blocks of others are passed to the driver
   CUdeviceptr none = 77;
   CHECK(api.Alloc(&none, 0) == CUDA_ERROR_INVALID_VALUE && none == 77);
   CHECK(api.Alloc(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -77,7 +77,7 @@ void Async() {
   CHECK(Ours(a));
   OK(api.FreeAsync(a, nullptr));
   OK(api.AllocAsync(&a, 1 << 20, nullptr));
-  OK(api.Free(a));  // either may free what the other allocated
+  OK(api.Free(a));  // either may free the other's blocks
   CHECK(api.AllocAsync(&a, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(Syncs() == 0);
   CUstream stream = nullptr;
@@ -113,7 +113,7 @@ void Pools() {
   CHECK(Ours(d));
 }
 
-// A module's load is made again when hotpack has given memory back, with the options that the program gave.
+// A module's load is retried after hotpack has freed memory, with the options that the program gave.
 void LoadAgain() {
   Start();
   OK(api.Free(Alloc(64 << 20)));
@@ -210,7 +210,7 @@ void Contexts() {
   OK(api.Free(Alloc(4096)));
   CHECK(Syncs() == 0);
   OK(api.CtxCreate(&second, 0, 1));       // becomes current
-  CHECK(Records() >= 1 && Waits() >= 1);  // its default stream comes after what was released before
+  CHECK(Records() >= 1 && Waits() >= 1);  // its default stream comes after the earlier releases
   const CUdeviceptr b = Alloc(4096);
   CHECK(Ours(b) && b >> 40 != a >> 40);  // an arena of its own
   OK(api.Free(a));                       // of the other context
@@ -266,8 +266,8 @@ void AskedWhileDestroyed() {
   CHECK(stub_chunks() == 0 && stub_mapped() == 0);
 }
 
-// The last user releases the primary context, and before hotpack has dealt with that, another thread retains a new one,
-// which has the same handle, and asks for memory.
+// The last user releases the primary context. Before hotpack has handled that, another thread retains a new one, which
+// has the same handle, and allocates memory.
 void RetainedWhileReleased() {
   Start();
   OK(api.Free(Alloc(4096)));

@@ -1,4 +1,4 @@
-// What the scenarios of preload_client have in common.
+// The common part of preload_client's scenarios.
 #pragma once
 
 #include <functional>

@@ -57,7 +57,7 @@ void SecondStream() {
   OK(api.FreeAsync(b, first));
   OK(api.AllocAsync(&b, 4096, second));
   CHECK(b == a && edges.Were(1, 1));
-  OK(api.FreeAsync(b, second));  // somebody had to wait for it lately: its event is recorded now, not later
+  OK(api.FreeAsync(b, second));  // a stream waited for it recently: its event is recorded now, not later
   CHECK(edges.Were(1, 0));
   Work(second);
   OK(api.AllocAsync(&b, 4096, first));
@@ -67,7 +67,7 @@ void SecondStream() {
   OK(api.StreamDestroy(first));
   OK(api.Free(b));
   CHECK(edges.Were(1, 0));
-  CHECK(Alloc(4096) == a);  // what they did may still be running
+  CHECK(Alloc(4096) == a);  // their work may still be running
   CHECK(edges.Were(1, 3) && Syncs() == 0);
 }
 
@@ -89,7 +89,7 @@ void HostWait() {
   OK(wait(stream, 0x1234, 7, 1));
   CHECK(stub_last_work()[0] == reinterpret_cast<uint64_t>(stream) && stub_last_work()[1] == 0x1234);
   CHECK((stub_last_work()[2] & 0xffffffff) == 7 && (stub_last_work()[3] & 0xffffffff) == 1);
-  CHECK(edges.Were(1, 0));  // for what was released before it
+  CHECK(edges.Were(1, 0));  // for the releases before it
   OK(wait(stream, 0x1234, 7, 1));
   CHECK(edges.Were(0, 0));
   OK(api.FreeAsync(b, stream));
@@ -197,7 +197,7 @@ void Capture() {
 }
 
 // A stream's first use while another thread is about to begin a capture: it waits for the events of that beginning, and
-// then for what they stand for.
+// then for the work before them.
 void FirstUseAtACapture() {
   Start();
   static CUstream capturing = nullptr, used = nullptr, late = nullptr;

@@ -180,14 +180,14 @@ TEST(Run, ExitCodesAreTheProgramS) {
 }
 
 TEST(Run, SignalsAreForwarded) {
-  // The program tells its parent, which is hotpack, to end, and waits for what that does to itself.
+  // The program signals its parent, which is hotpack, to end, and waits for the effect on itself.
   const Outcome outcome = Hotpack(
       {"run", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
   EXPECT_EQ(outcome.code, 5) << outcome.err;
   EXPECT_EQ(outcome.out, "got it\n");
 }
 
-// Nobody reads the pipe, so the program has ended and hotpack waits. A signal is hotpack's own then.
+// No process reads the pipe, so the program has ended and hotpack waits. Signals are then for hotpack itself.
 TEST(Run, ASignalAfterTheProgramEndsTheCommand) {
   const TemporaryDirectory directory;
   const std::string pipe = directory.path() + "/pipe", said = directory.path() + "/said",
@@ -237,7 +237,7 @@ struct Bad {
   std::string message;
 };
 
-// They would keep released memory to themselves; what the user has chosen stays.
+// They would keep released memory. The user's choice stays.
 TEST(Run, FrameworksAskForEveryTensor) {
   const std::map<std::string, std::string> none = {{"PYTORCH_NO_CUDA_MEMORY_CACHING", ""},
                                                    {"XLA_PYTHON_CLIENT_ALLOCATOR", ""}};

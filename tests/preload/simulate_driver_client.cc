@@ -1,4 +1,4 @@
-// A program on the driver API, reached by each way: work on one stream, then on two whose order nobody keeps but us.
+// A program on the driver API, reached by each way: work on one stream, then on two that only hotpack orders.
 #include "tests/preload/simulate_api.h"
 
 int main(int argc, char** argv) {

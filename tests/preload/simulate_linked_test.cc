@@ -1,5 +1,5 @@
-// `hotpack run --simulate` on programs that have NVIDIA's runtime inside: one line says so; and never of another
-// program.
+// `hotpack run --simulate` on programs that contain NVIDIA's runtime: one line reports it, and no line about other
+// programs.
 #include <fstream>
 #include <random>
 

@@ -1,4 +1,4 @@
-// What hotpack does about streams and graphs, on the simulated device, whose checker is the judge:
+// hotpack's handling of streams and graphs, on the simulated device, whose checker is the judge:
 //   simulate_streams_client CASE
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2, _ptsz)
 #include <cuda.h>
@@ -174,7 +174,7 @@ void TwoContexts() {
   OK(cuGraphDestroy(graphs[0]));
 }
 
-// A capture that ends with its context keeps nothing of what the thread asks for later.
+// A capture that ends with its context does not affect the thread's later requests.
 void CaptureEndsWithContext() {
   Start();
   CUcontext first = nullptr, second = nullptr;

@@ -1,5 +1,5 @@
-// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker has nothing
-// to say.
+// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker reports
+// nothing.
 #include "tests/preload/simulate.h"
 
 #include "gmock/gmock.h"
@@ -48,7 +48,7 @@ TEST(Simulated, AProgramOfNvccWithTheRuntimeLinkedIn) {
 #endif
 }
 
-// Order between streams, and what a graph keeps.
+// Order between streams, and memory held by a graph.
 class SimulatedStreams : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, SimulatedStreams,
                          testing::Values("graph", "no_graph", "graph_of_other_thread", "two_contexts",
@@ -63,7 +63,7 @@ TEST_P(SimulatedStreams, AProgram) {
   EXPECT_EQ(result.stats["passed_through"], 0);
 }
 
-// What was checked, and what could not be, is counted.
+// Checked and unchecked accesses are counted.
 TEST(Simulated, KernelsAreCounted) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_streams_client", "graph"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;

@@ -1,5 +1,5 @@
-// See stub_driver.h. Function names: cuda.h makes macros of most driver names, so each has a name of its own and an
-// assembler label with the exported one.
+// See stub_driver.h. cuda.h makes macros of most driver names, so each function has its own name and an assembler label
+// with the exported one.
 #include "tests/preload/stub_driver.h"
 
 #include <cuda.h>
@@ -79,7 +79,7 @@ void Meanwhile(const char* symbol) {
 
 }  // namespace
 
-// Every function: what is to happen meanwhile, lock, count, answer CUDA_ERROR_DEINITIALIZED when told so.
+// Every function: the concurrent action, lock, count, CUDA_ERROR_DEINITIALIZED on request.
 #define ENTER(symbol)                                     \
   Meanwhile(#symbol);                                     \
   std::unique_lock<std::recursive_mutex> lock(S().mutex); \
@@ -342,7 +342,7 @@ STUB(cuMemAlloc_v2, "cuMemAlloc", 3020, 1, (CUdeviceptr * address, size_t bytes)
 STUB(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1,
      (CUdeviceptr * address, size_t* pitch, size_t width, size_t height, unsigned)) {
   ENTER(cuMemAllocPitch_v2)
-  *pitch = (width + 767) / 768 * 768;  // a pitch that nobody would guess
+  *pitch = (width + 767) / 768 * 768;  // an unusual pitch
   return NewBlock(address, *pitch * height);
 }
 STUB(cuMemFree_v2, "cuMemFree", 3020, 1, (CUdeviceptr address)) {

@@ -1,5 +1,5 @@
-// A stub libcuda.so.1 for the tests of the hooks: enough state to answer sensibly, and a count of every call that gets
-// through to it. These functions look behind the scenes; the rest of it is the driver's own interface.
+// A stub libcuda.so.1 for the tests of the hooks: enough state for sensible results, and a count of every call that
+// reaches it. These functions inspect it; the rest of it is the driver's own interface.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// Opens (or, built with the static runtime, contains) one of the toolkit's own libraries, makes it look up the driver,
-// and then reads that library's memory: it must hold our pointers for the hooked functions it asked for and the
-// driver's own for none of them.
+// Opens (or, built with the static runtime, contains) one of the toolkit's own libraries, and makes it look up the
+// driver. Then it reads that library's memory. It must hold our pointers for the hooked functions that it looked up,
+// and the driver's own for none of them.
 //
-// The driver is the stub, which refuses cuInit, so the library gives up after its look-ups; nothing of NVIDIA's is
-// imitated beyond that.
+// The driver is the stub, which refuses cuInit, so the library gives up after its look-ups. The stub imitates nothing
+// else of NVIDIA's.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -68,7 +68,7 @@ int Visit(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// Every look-up that the stub saw of a hooked function, and what the library's memory holds.
+// Prints every look-up of a hooked function that the stub saw, and the library's memory for it.
 int Judge(const char* object, long least_lookups) {
   Search search = {object, {}, {}, {}, false};
   for (const char* symbol : kHooked) {

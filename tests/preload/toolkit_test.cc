@@ -1,5 +1,5 @@
-// The toolkit's own libcudart (shared and static), cuBLAS and cuDNN are handed our pointers by every look-up of a
-// hooked function that they make; with HOTPACK=0 by none.
+// The toolkit's own libcudart (shared and static), cuBLAS and cuDNN get our pointers from every look-up of a hooked
+// function. With HOTPACK=0 they get none.
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -34,7 +34,7 @@ Pointers Run(std::vector<std::string> command, bool on) {
   return pointers;
 }
 
-// What libcudart 13 is known to look up, by what it is for.
+// The known look-ups of libcudart 13, by purpose.
 const std::set<std::string> kWanted = {"cuGetProcAddress_v2",          "cuMemAlloc_v2",
                                        "cuMemAllocPitch_v2",           "cuMemFree_v2",
                                        "cuMemGetAddressRange_v2",      "cuMemAllocAsync",

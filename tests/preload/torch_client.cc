@@ -153,7 +153,7 @@ void Threads(uint64_t seed) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A captured program's memory is nobody else's until the pool is released; what is released meanwhile waits.
+// A captured program's memory is reserved until the pool is released. Blocks released meanwhile wait.
 void Pools() {
   CUstream stream = nullptr;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -170,7 +170,7 @@ void Pools() {
   hotpack_torch_free(first, 5 * kMiB, 0, stream);
   void* again = hotpack_torch_malloc(4 * kMiB, 0, stream);
   CHECK(again == first);                        // in captured order
-  hotpack_torch_free(before, kMiB, 0, stream);  // the capture may go on using it
+  hotpack_torch_free(before, kMiB, 0, stream);  // the capture may still use it
   CUgraph graph = nullptr;
   OK(cuStreamEndCapture(stream, &graph));
   hotpack_torch_end_allocate_to_pool(0, id);
@@ -178,7 +178,7 @@ void Pools() {
   hotpack_torch_segment segment = {};
   CHECK(hotpack_torch_segments(0, &segment, 1) == 1 && segment.bytes == 6 * kMiB && segment.live == 0);
   CHECK(segment.pool[0] == 1 && segment.address == reinterpret_cast<uint64_t>(first));
-  for (int i = 0; i < 100; ++i) {  // nobody gets it
+  for (int i = 0; i < 100; ++i) {  // no other block gets it
     void* block = hotpack_torch_malloc(kMiB, 0, stream);
     CHECK(block < first || block >= static_cast<char*>(first) + 6 * kMiB);
     if (i % 2 == 0) hotpack_torch_free(block, kMiB, 0, stream);

@@ -1,8 +1,8 @@
-// Programs that are right by the contract of PyTorch's caching allocator, through libhotpack_torch.so on the simulated
-// device: torch_contract_client MODE. The device's checker is the judge.
+// Programs that keep the contract of PyTorch's caching allocator, through libhotpack_torch.so on the simulated device:
+// torch_contract_client MODE. The device's checker is the judge.
 //
 // The contract: a block that is released without record_stream returns to the pool of its own stream. So other streams'
-// work may use it, and its own stream has to come after that work before it uses what it asks for later, not before.
+// work may still use it. Its own stream must come after that work before it uses memory requested later, not earlier.
 #include <cuda.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ constexpr ssize_t kBytes = 4 << 20;
 
 void Use(CUstream stream, void* block) { OK(cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(block), 0, kBytes, stream)); }
 
-// `after`'s coming work comes after what was submitted to `before`.
+// Orders `after`'s later work after the work submitted to `before`.
 void Wait(CUstream after, CUstream before) {
   CUevent event = nullptr;
   OK(cuEventCreate(&event, 0));
@@ -70,7 +70,7 @@ hotpack_stats Stats() {
   return stats;
 }
 
-// MODE pool: by a default stream. unseen: by a stream that hotpack is never told of.
+// MODE pool: by a default stream. unseen: by a stream that hotpack does not know.
 void Pool(bool unseen) {
   const CUstream owner = NewStream(), other = NewStream();
   PoolRounds(owner, unseen ? NewStream() : nullptr, other, 30);
@@ -98,7 +98,7 @@ void Late() {
   for (void* block : blocks) Free(block, other);
 }
 
-// The device has no memory left but what a pool has idle, and a stream that nobody has named still uses that.
+// The device has no memory left except a pool's idle memory, and a stream that was never named still uses that.
 void Reclaimed() {
   const CUstream owner = NewStream(), user = NewStream(), other = NewStream();
   std::vector<void*> blocks;
@@ -128,7 +128,7 @@ void Ended() {
     void* next = Malloc(other);
     Use(other, next);
     Free(next, other);
-    // A stream that may have the handle of one that has ended knows nothing of what that one waited for.
+    // A stream with the handle of an ended one does not inherit that one's waits.
     const CUstream again = NewStream();
     hotpack_except_stream(again);
     void* last = Malloc(again);
@@ -158,7 +158,7 @@ void Returned() {
   Use(second, Malloc(second));
 }
 
-// A block is used by a stream that its release does not name, and that was told of.
+// A block is used by a stream that its release does not name, but that record_stream named.
 void Recorded(CUstream owner) {
   const CUstream user = NewStream();
   void* fill = hotpack_torch_malloc(60 << 20, 0, owner);  // fills a small arena

@@ -1,5 +1,5 @@
-// What programs rely on under PyTorch's caching allocator holds under libhotpack_torch.so: with libhotpack.so alone and
-// under the preload, served by hotpack and left to the driver. On the simulated device, whose checker is the judge.
+// Guarantees of PyTorch's caching allocator hold under libhotpack_torch.so: with libhotpack.so alone and under the
+// preload, served by hotpack and left to the driver. On the simulated device, whose checker is the judge.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/torch_run.h"
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, TorchContract,
                            return std::string(std::get<0>(each.param)) + std::get<1>(each.param).name;
                          });
 
-// Without hooks nobody sees a capture that another thread begins in the middle of a call.
+// Without hooks, a capture that another thread begins in the middle of a call is not visible.
 TEST(TorchContractCaptures, BeginWhileABlockIsReleased) {
   for (const char* hotpack : {"1", "0"}) {
     SCOPED_TRACE(std::string("HOTPACK=") + hotpack);

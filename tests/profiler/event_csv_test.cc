@@ -1,4 +1,4 @@
-// Event CSVs: what is read, what is refused and with which words, round trips, random mutations.
+// Event CSVs: accepted and rejected texts, the errors' words, round trips, random mutations.
 #include "profiler/event_csv.h"
 
 #include <filesystem>
@@ -140,7 +140,7 @@ TEST(EventCsvTest, RandomMutations) {
       ASSERT_THAT(std::string(trace.status().message()), StartsWith("f:"));
       continue;
     }
-    // What was read can be written and read again.
+    // A recording that was read can be written and read again.
     absl::StatusOr<Trace> back = ParseEventCsv(FormatEventCsv(*trace), "f");
     ASSERT_TRUE(back.ok()) << back.status();
     ASSERT_EQ(CommonPrefix(*back, *trace), trace->events.size());

@@ -97,7 +97,7 @@ TEST(FindPeriod, TheWholeIterationWinsOverItsLayersOnceSeenTwice) {
   EXPECT_EQ(FindPeriod(recorder.Tail()).length, kRequests);
 }
 
-// A recurrent network: 60 equal steps forward keep what they allocate, 60 backward release it. Neither is an iteration.
+// A recurrent network: 60 equal steps forward keep their blocks, 60 backward release them. Neither is an iteration.
 class TimeSteps : public ::testing::Test {
  protected:
   static constexpr int kSteps = 60;
@@ -150,7 +150,7 @@ TEST_F(TimeSteps, AreNotTakenForIterationsInALaterIterationEither) {
   }
 }
 
-// What was there before the repetition does not hinder it for ever.
+// Requests before the repetition do not hinder it forever.
 TEST(FindPeriod, ALongStartIsForgottenAfterSixteenOccurrences) {
   Recorder recorder;
   std::mt19937_64 random(7);

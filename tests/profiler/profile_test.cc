@@ -210,7 +210,7 @@ TEST(BuildProfile, RetainedBlocksAreNotPlanned) {
     recorder.Touch(10);
     recorder.Touch(11);
   }
-  // Balanced only if what is kept is small: the detector is asked for it by name.
+  // Balanced only if little is kept, so the period is given.
   Profile profile = BuildProfile(recorder.Tail(), {3, 15});
   std::vector<ProfileBlock> blocks = From(profile, 77);
   EXPECT_FALSE(blocks[0].planned);
@@ -235,7 +235,7 @@ TEST(BuildProfile, WhatTheFirstOnesBecameSaysNothing) {
   EXPECT_EQ(blocks[0].age, 2u);
 }
 
-// What is kept every other time stays unplanned.
+// Blocks that are kept every other time stay unplanned.
 TEST(BuildProfile, WhatIsKeptNowAndThenIsNotPlanned) {
   Recorder recorder;
   for (int i = 0; i < 3; ++i) {
@@ -295,7 +295,7 @@ TEST(WidenForJitter, NothingToDo) {
   EXPECT_FALSE(WidenForJitter(&profile, UINT64_MAX));
 }
 
-// What the packer is given has the profile's peak as its load; no age exceeds the cycle.
+// The packer's instance has the profile's peak as its load. No age exceeds the cycle.
 TEST(ToInstance, HasThePeakOfTheProfile) {
   std::mt19937 random(5);
   for (int round = 0; round < 500; ++round) {

@@ -1,4 +1,4 @@
-// The reader of trace files: round trips, cuts at every byte, random mutations, and what it says about malformed files.
+// The reader of trace files: round trips, cuts at every byte, random mutations, and its errors on malformed files.
 #include "profiler/trace_file.h"
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// Notes in trace files: round trips through the writer that runs with the job and through the one of `hotpack import`,
-// cuts and mutations, and what the reader says about malformed ones. What holds for events is in trace_file_test.cc.
+// Notes in trace files: round trips through the writer that runs with the job and through that of `hotpack import`,
+// cuts, mutations, and errors on malformed notes. Properties of events are in trace_file_test.cc.
 #include <fstream>
 #include <string>
 

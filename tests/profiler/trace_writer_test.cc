@@ -1,4 +1,4 @@
-// The writer: what it promises when the process ends badly, the disk is full, the program closes descriptors or forks.
+// The writer's guarantees if the process crashes, the disk is full, or the program closes descriptors or forks.
 #include "profiler/trace_writer.h"
 
 #include <fcntl.h>
@@ -220,7 +220,7 @@ TEST_F(TraceWriterTest, PathsThatCannotBeWritten) {
   EXPECT_NE(access(path_.c_str(), F_OK), 0) << "something was written";
 }
 
-// Two processes with the same path: the later one gets the path, the earlier one goes on in its own file.
+// Two processes with the same path: the later one gets the path, the earlier one continues in its own file.
 TEST_F(TraceWriterTest, AFileInUseIsReplacedNotOverwritten) {
   auto first = Create();
   ASSERT_TRUE(first->Append(Nth(0)));

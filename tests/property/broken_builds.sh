@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Breaks the preloaded library on purpose, one safeguard at a time, and sees the property test fail each time.
 #   broken_builds.sh SOURCE_DIR BUILD_DIR CXX [NAME]
-# A mutant is a line of a source file that is replaced. What includes it is compiled anew from the changed copy, and the
-# library is linked with the rest as built. Exit code 0 when every mutant is caught, 2 when a mutant no longer fits the source.
+# A mutant is a line of a source file that is replaced. The files that include it are compiled again from the changed
+# copy, and the library is linked with the rest as built. Exit code 0 when every mutant is caught, 2 when a mutant no
+# longer fits the source.
 set -euo pipefail
 source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
 . "$source_dir/tests/mutants.sh"
@@ -15,10 +16,11 @@ flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer,hotpack_older_glibc}.a)
 survivors=0 mutants=0
 
-# kept_objects LIBRARY: its objects and those of the core that both libraries share, except those that were compiled again.
+# kept_objects TARGET...: the objects of these targets of preload/, except those that were compiled again.
 kept_objects() {
-  local folder object
-  for folder in "$build_dir/preload/CMakeFiles"/{hotpack_preload_core,"$1"}.dir; do
+  local target folder object
+  for target in "$@"; do
+    folder=$build_dir/preload/CMakeFiles/$target.dir
     while read -r object; do
       [ -e "$work/preload_${object//\//_}" ] || echo "$folder/$object"
     done < <(cd "$folder" && find -name '*.cc.o' -printf '%P\n')
@@ -29,7 +31,7 @@ kept_objects() {
 # names are there already.
 link_mutant() {
   local -a objects
-  mapfile -t objects < <(kept_objects hotpack_preload)
+  mapfile -t objects < <(kept_objects hotpack_options hotpack_preload_core hotpack_preload_hooks hotpack_preload)
   "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$source_dir/preload/hooks/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
@@ -76,7 +78,8 @@ mutant() {
   replace_line "$work/$file" "$line" "$replacement"
   rm -f "$work"/*.o
   local -a sources
-  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_preload_core hotpack_preload)
+  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_options \
+    hotpack_preload_core hotpack_preload_hooks hotpack_preload)
   [ ${#sources[@]} -gt 0 ] || exit 2
   for source in "${sources[@]}"; do
     "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source//\//_}.o"
@@ -98,7 +101,7 @@ mutant() {
 # The library without hooks, under PyTorch's allocator, which relies on the contract of pools (docs/correctness.md, Pooled releases).
 link_without_hooks() {
   local -a objects
-  mapfile -t objects < <(kept_objects hotpack)
+  mapfile -t objects < <(kept_objects hotpack_options hotpack_preload_core hotpack)
   mkdir -p "$work/lib"
   "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$source_dir/preload/capi/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
@@ -215,7 +218,7 @@ mutant "pools, a context that is left out" preload/streams/stream_contexts.cc \
 mutant "pools, a handle that has come back" preload/streams/used_streams.cc "slots_[number].known_all.store(0);" ""
 mutant "pools, a use that was told of" preload/streams/stream_order.cc "if (!gone) streams_.NoteRelease(stream, tick);" "continue;"
 mutant "pools, a capturing stream that waits" preload/streams/stream_contexts.cc \
-  "const bool capturing = AsksCapturing(stream);  // it may be told to wait for nothing outside its graph" "const bool capturing = false;"
+  "const bool capturing = AsksCapturing(stream);  // it must not wait for anything outside its graph" "const bool capturing = false;"
 mutant "pools, an event while a stream captures" preload/streams/stream_edges.cc \
   "if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;" \
   "if (captures_.load() == 0) return true;"
@@ -224,9 +227,9 @@ mutant "pools of the driver, one for all streams" preload/serve/driver_blocks.cc
 mutant "pools of the driver, a use that was told of" preload/serve/driver_blocks.cc \
   "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
 mutant "pools of the driver, a node of the graph" preload/serve/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
-# Without hooks nobody sees a capture begin; with them it waits until a release is through.
+# Without hooks the beginning of a capture is not visible. With them it waits until a release has ended.
 check=captured_meanwhile link=link_mutant
-mutant "a capture that begins in the middle of a release" preload/serve/driver_blocks.cc "const StreamOrder::CaptureHold hold(&Order());" "const bool hold = true;"
+mutant "a capture that begins in the middle of a release" preload/serve/driver_blocks.cc "const std::lock_guard<std::mutex> no_capture_begins(giving_back_);" ""
 check=a_device_without_memory
 mutant "pools of the driver, told of a pooled release" preload/serve/driver_blocks.cc \
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""

@@ -1,4 +1,5 @@
-// hotpack's C interface, where it is loaded; without it each does nothing (the same program on the plain device).
+// hotpack's C interface, if it is loaded. Otherwise each function does nothing: the same program runs on the plain
+// device.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What a job is made of: contexts, streams, events. Its blocks and their uses: job_blocks.cc; captures: job_graphs.cc.
+// The parts of a job: contexts, streams, events. Its blocks and their uses are in job_blocks.cc, captures in
+// job_graphs.cc.
 #include "tests/property/job.h"
 
 #include <dlfcn.h>
@@ -121,7 +122,7 @@ bool Job::ContextMayWait(int context) const {
   return contexts_[context].captures == 0 && !(settings_.shares_process && settings_.captures);
 }
 
-// hotpack's figures are those of the contexts that are: what a context's end takes away was its part.
+// hotpack's figures are those of the existing contexts: a context's end removes its part.
 void Job::NoteStats(int sign) {
   hotpack_stats stats = {};
   if (settings_.shares_process || Hotpack().get_stats == nullptr || Hotpack().get_stats(&stats, sizeof(stats)) != 0)
@@ -237,8 +238,8 @@ void Job::SynchronizeStream(int number) {
   if (seen) Seen(number);
 }
 
-// What a destroyed stream leaves behind: memory of cuMemAlloc may have its work pending; other blocks are handed over
-// to another stream, or the stream is waited for.
+// The remains of a destroyed stream: blocks of cuMemAlloc may have its work pending. Other blocks are passed to another
+// stream, or the program waits for the stream.
 void Job::DestroyStream(int number) {
   const Stream& stream = streams_[number];
   if (stream.kind != Kind::kUser || !Usable(number) || !Enter(stream.context)) return;

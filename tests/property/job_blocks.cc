@@ -160,7 +160,7 @@ bool Job::FreeForeign(int context, CUdeviceptr address) {
 }
 
 void Job::ReleaseAll() {
-  for (int round = 0; round < 2; ++round) {  // what a failing call has left
+  for (int round = 0; round < 2; ++round) {  // blocks left over by a failing call
     while (!captures_.empty()) {
       const size_t before = captures_.size();
       EndCapture();

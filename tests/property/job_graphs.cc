@@ -74,7 +74,7 @@ void Job::EndCapture() {
   }
   streams_[capture.stream].capture = nullptr;
   if (!ended) {
-    // Either it has come to nothing, or it goes on for ever; then nothing may be done there that it forbids.
+    // Either the capture is invalid, or it never ends. Then no call may be made that it forbids.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     const bool over = Ok(cuStreamIsCapturing(stream, &status)) && status == CU_STREAM_CAPTURE_STATUS_NONE;
     if (!over) {

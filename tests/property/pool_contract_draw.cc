@@ -189,7 +189,7 @@ class Drawer {
   std::vector<Op> step_;
   std::vector<uint32_t> sizes_;
   int told_ = 0, deviations_ = 0;
-  int late_ = 0;  // until this iteration the allocator hears of one stream alone
+  int late_ = 0;  // until this iteration the allocator knows one stream alone
 };
 
 }  // namespace
@@ -205,7 +205,7 @@ const std::vector<ContractShape>& ContractShapes() {
       {.name = "Told", .weight = 5, .told = 1000},
       {.name = "Mixed", .weight = 15},
       {.name = "Turns", .weight = 3, .announced = true, .raw = true, .threads = 3},
-      // Three programs hold what each of them would, and PyTorch's allocator, too, gives nothing back during a capture.
+      // Three programs hold three times as much, and PyTorch's allocator, too, frees nothing during a capture.
       {.name = "Together",
        .weight = 7,
        .announced = true,

@@ -1,5 +1,5 @@
-// Draws programs as lists of operations. What an operation needs to be right (waiting, for one) is no part of the list:
-// the player adds it, so that a list stays right when operations are taken out of it.
+// Draws programs as lists of operations. The list does not contain the waits that make an operation correct. The player
+// adds them, so that a list stays correct when operations are removed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class Do : uint8_t {
   kWait,           // role waits for other
   kSyncStream,     // role: the host waits
   kSyncDevice,     // role's device
-  kReplaceStream,  // role's stream is destroyed, and there is a new one
+  kReplaceStream,  // role's stream is destroyed and replaced
   kBeginCapture,   // role
   kEndCapture,
   kLaunch,     // role: the latest graph
@@ -31,16 +31,17 @@ struct Op {
   Do what;
   uint8_t role = 0, other = 0;
   uint16_t slot = 0;
-  uint16_t origin = 0;  // place in the step that is repeated; those inserted have one of their own
+  // Place in the repeated step; inserted operations have their own.
+  uint16_t origin = 0;
   uint16_t iteration = 0;
   uint32_t bytes = 0;
-  uint32_t hint = 0;  // for all else that is drawn
+  uint32_t hint = 0;  // for all other draws
 };
 
-// What streams do: one each.
+// The use of a stream, one each.
 struct Role {
   bool legacy = false, non_blocking = false;
-  bool named = true;  // else the allocator never hears of it
+  bool named = true;  // false: the allocator never gets it
   int device = 0;
   int thread = 0;
 };
@@ -48,8 +49,9 @@ struct Role {
 struct Settings {
   std::vector<Role> roles;
   int slots = 0, iterations = 0, threads = 1, devices = 1;
-  int waits_at_release = 0;  // permille: how often the owner waits for all uses then, which nobody asks for
-  bool implicit = false;     // relies on the legacy stream's own order
+  // Permille: how often the owner waits for all uses at the release, which the contract does not require.
+  int waits_at_release = 0;
+  bool implicit = false;  // relies on the legacy stream's own order
   bool marks = false, waits_for_plan = true, announced = false, raw = false, tells = false;
   bool replaces_named = false;
   bool calm = false;  // nothing that would disturb another program's capture
@@ -60,18 +62,19 @@ struct Drawn {
   std::vector<Op> ops;
 };
 
-// A family of programs, and how they are run.
+// A family of programs, and how to run them.
 struct ContractShape {
   const char* name;
-  int weight = 1;  // its share of the programs that are played
-  int told = -1;   // permille of the uses on other streams that the allocator is told of; -1: drawn for each program
+  int weight = 1;  // its share of the played programs
+  // Permille of the uses on other streams of which the allocator is told; -1: drawn for each program.
+  int told = -1;
   bool announced = false, raw = false;  // captures
-  int threads = 1;                      // that take turns
-  int together = 1;                     // programs at a time, a thread each
+  int threads = 1;                      // threads that take turns
+  int together = 1;                     // programs at the same time, one thread each
   int devices = 1;
   bool saved_plan = false;  // a second process begins with the plan of the first
-  bool replaces_named =
-      false;             // streams that blocks were asked for on, or recorded on, end with the last of these blocks
+  // Streams on which blocks were requested or recorded end with the last of these blocks.
+  bool replaces_named = false;
   bool starves = false;  // requests may fail
   int bytes_log2 = 23;
   std::vector<std::pair<const char*, const char*>> environment = {};
@@ -80,8 +83,8 @@ struct ContractShape {
 const std::vector<ContractShape>& ContractShapes();
 const ContractShape* FindContractShape(const std::string& name);
 
-// `changes`: seed of what differs between iterations; the step itself is drawn from `seed` alone. `part`: of programs
-// that run together, whose number it is.
+// `changes`: seed of the differences between iterations; the step itself is drawn from `seed` alone. `part`: the
+// program's number among programs that run together.
 Drawn DrawProgram(const ContractShape& shape, uint64_t seed, uint64_t changes, int part);
 
 std::string Text(const Op& op);

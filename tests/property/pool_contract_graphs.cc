@@ -1,4 +1,4 @@
-// Captures: announced, as torch.cuda.graph announces them, and raw ones, of which the allocator is not told.
+// Captures: announced ones, as by torch.cuda.graph, and raw ones, of which the allocator does not know.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +11,7 @@ void ContractPlayer::BeginCapture(const Op& op) {
   const int stream = current_[op.role];
   const Role& role = drawn_.settings.roles[op.role];
   const bool announced = drawn_.settings.announced && (!drawn_.settings.raw || op.hint % 2 == 0);
-  // Without hooks nobody sees a capture on a non-blocking stream that the allocator was never told of
+  // Without hooks, a capture on a non-blocking stream that the allocator does not know is not visible
   // (docs/correctness.md, Pooled releases, 9).
   const char* preload = getenv("LD_PRELOAD");
   const bool hooked = preload != nullptr && strstr(preload, "libhotpack_preload") != nullptr;
@@ -33,8 +33,8 @@ void ContractPlayer::BeginCapture(const Op& op) {
   capture->graph.announced = announced;
   static std::atomic<unsigned long long> pools{0};
   capture->graph.id = {++pools, 0};
-  // PyTorch's allocator asks, at a request, whether the work of released blocks it was told of is done, which a capture
-  // forbids to its own thread unless it is relaxed. It makes no such call during captures that were announced.
+  // At a request PyTorch's allocator queries whether the recorded work of released blocks has ended. A capture forbids
+  // such a query to its own thread unless it is relaxed. During announced captures it makes no such call.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if ((announced || !drawn_.settings.tells) && (op.hint >> 2) % 2 == 0) mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
   if (announced && (op.hint >> 3) % 2 == 0) mode = CU_STREAM_CAPTURE_MODE_GLOBAL;

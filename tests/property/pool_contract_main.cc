@@ -1,11 +1,12 @@
-// Plays programs that are right by the contract of PyTorch's caching allocator, each in a process of its own that is
-// forked from this one:
+// Plays programs that keep the contract of PyTorch's caching allocator, each in its own process, forked from this one:
 //   pool_contract SHAPE FIRST COUNT [model] [wrong] [go-on] [shrink]
-// FIRST and COUNT: seeds. `model`: against a model of PyTorch's allocator instead of libhotpack_torch.so. `wrong`: one
-// wait that the contract asks for is left out. `go-on`: not only to the first fault. `shrink`: the first program of
-// each class of faults is made smaller and printed.
+//   FIRST, COUNT   seeds
+//   model          uses a model of PyTorch's allocator instead of libhotpack_torch.so
+//   wrong          omits one wait that the contract requires
+//   go-on          does not stop at the first fault
+//   shrink         reduces and prints the first program of each class of faults
 //
-// Prints what was done, and a line for each class of faults. Exit code 0: no fault; 1: some; 2: bad arguments.
+// Prints the actions, and a line for each class of faults. Exit code 0: no fault; 1: some; 2: bad arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -39,7 +40,7 @@ struct Figures {
   uint64_t served = 0, planned = 0, displaced = 0, plans = 0, passed_through = 0;
 };
 
-// What a child tells its parent, in memory that both have.
+// The child's report to its parent, in shared memory.
 struct Told {
   bool done;
   Figures figures;
@@ -170,7 +171,7 @@ Ended Play(const Mode& mode, const Program& program) {
   return ended;
 }
 
-// Takes out what can be taken out, while the program fails in the same way.
+// Removes operations while the program fails in the same way.
 void Shrink(const Mode& mode, Program* program, const std::string& fault) {
   if (program->first.size() != 1) return;
   std::vector<Op>* ops = program->second.empty() ? &program->first[0].ops : &program->second[0].ops;

@@ -1,9 +1,8 @@
-// A caching allocator that follows PyTorch's contract to the letter, and no more: memory of one stream's pool is never
-// given to another stream; within the pool it is given again at once, without any order; what record_stream named comes
-// before the next use.
+// A caching allocator that keeps exactly PyTorch's contract. Memory of one stream's pool is never given to another
+// stream. Within the pool it is reused at once, without any order. Streams of record_stream come before the next use.
 //
-// The last is weaker than PyTorch, which asks on the host whether the named streams have come so far, and so orders
-// more than the contract says: here the pool's stream waits for them, when it gets the memory.
+// The last rule is weaker than PyTorch. PyTorch queries on the host whether the named streams have come so far, and so
+// orders more than the contract says. Here the pool's stream waits for them when it gets the memory.
 #include <list>
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
-// The order that a program itself has established between its streams, by vector clocks: what it may rely on whatever
-// its allocator does.
+// The order that a program itself has established between its streams, by vector clocks. It may rely on this order with
+// any allocator.
 //
 //   stream 0   ──1──2──●──────────►     ● event: Moment {2, 0}
 //   stream 1   ──1──────○──2──────►     ○ waits for it: operation 2 comes after {2, 1}
@@ -12,9 +12,9 @@
 
 namespace property {
 
-inline constexpr int kMaxStreams = 32;  // that a program has in all, those destroyed included
+inline constexpr int kMaxStreams = 32;  // of a program in all, destroyed ones included
 
-// Per stream the number of its operations that come before. Operations count from 1.
+// By stream the number of its operations that come before. Operations count from 1.
 using Moment = std::array<uint32_t, kMaxStreams>;
 
 inline void Join(Moment* into, const Moment& from) {
@@ -23,21 +23,21 @@ inline void Join(Moment* into, const Moment& from) {
 
 enum class StreamKind : uint8_t { kLegacy, kBlocking, kNonBlocking };
 
-// Not thread-safe.
+// The established order of a program. Not thread-safe.
 class KnownOrder {
  public:
-  // `implicit`: the program relies on what the legacy stream waits for and is waited for by (CUDA driver API, "Stream
-  // synchronization behavior").
+  // `implicit`: the program relies on the implicit waits of the legacy stream (CUDA driver API, "Stream synchronization
+  // behavior").
   explicit KnownOrder(bool implicit) : implicit_(implicit) {}
 
-  // Returns the stream's number; -1 if there are too many. `device`: its context's.
+  // Adds a stream and returns its number; -1 if there are too many. `device`: its context's.
   int AddStream(int device, StreamKind kind) {
     if (streams_.size() == kMaxStreams) return -1;
     streams_.push_back({Moment{}, device, kind});
     return static_cast<int>(streams_.size()) - 1;
   }
 
-  // An operation of the stream: returns its number.
+  // Adds an operation of the stream and returns its number.
   uint32_t Submit(int stream) {
     Stream& s = streams_[stream];
     for (const Stream& other : streams_) {
@@ -45,9 +45,9 @@ class KnownOrder {
     }
     return Mark(stream);
   }
-  // A moment of the stream at which nothing is submitted; what is recorded on it later comes after.
+  // Adds a moment of the stream without work. Later records on the stream come after it.
   uint32_t Mark(int stream) { return ++streams_[stream].clock[stream]; }
-  // An event recorded on the stream now.
+  // Returns an event recorded on the stream now.
   Moment Record(int stream) {
     Submit(stream);
     return streams_[stream].clock;
@@ -56,7 +56,7 @@ class KnownOrder {
     Submit(stream);
     Join(&streams_[stream].clock, moment);
   }
-  // The program takes for granted that `stream` comes after the operation. For wrong programs.
+  // Assumes without a wait that `stream` comes after the operation. For wrong programs.
   void Pretend(int stream, int other, uint32_t tick) {
     uint32_t& known = streams_[stream].clock[other];
     known = std::max(known, tick);
@@ -72,11 +72,11 @@ class KnownOrder {
     }
   }
 
-  // What is submitted to `stream` from now on comes after operation `tick` of `other`.
+  // Whether later work on `stream` comes after operation `tick` of `other`.
   bool Covers(int stream, int other, uint32_t tick) const {
     return streams_[stream].clock[other] >= tick || host_[other] >= tick;
   }
-  // The same of the very next operation, before which comes what the stream's kind alone puts there.
+  // The same for the very next operation, with the implicit order of the stream's kind.
   bool CoversNext(int stream, int other, uint32_t tick) const {
     return Covers(stream, other, tick) || std::any_of(streams_.begin(), streams_.end(), [&](const Stream& s) {
              return IsBefore(s, streams_[stream]) && s.clock[other] >= tick;

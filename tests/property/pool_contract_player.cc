@@ -93,8 +93,8 @@ void ContractPlayer::Judge(const Op& op) {
   Fail(op.what == Do::kUse || op.what == Do::kLaunch ? "a report of a use, unexplained" : "a report of no use", "");
 }
 
-// Which earlier block at the same addresses was it about? Of several the likeliest: what the allocator was told of it
-// has ordered, which the program cannot see.
+// Finds the earlier block at the same addresses that the report is about. Of several it is the most likely one: uses
+// recorded by the allocator are ordered, which the program cannot see.
 void ContractPlayer::JudgeUse(const Block& block, int stream) {
   const auto address = reinterpret_cast<uint64_t>(block.pointer);
   std::string fault, detail;
@@ -210,7 +210,7 @@ void ContractPlayer::Release(int slot, uint32_t hint) {
     ++counts_.skipped;
     return;
   }
-  // PyTorch's allocator records an event on the streams it was told of; during a capture that was announced, later.
+  // PyTorch's allocator records an event on the recorded streams. During an announced capture it does so later.
   for (int s = 0; s < static_cast<int>(streams_.size()); ++s) {
     if (capture_ == nullptr || capture_->graph.announced || (block.told & Bit(s)) == 0 || Works(s)) continue;
     ++counts_.skipped;
@@ -283,9 +283,10 @@ void ContractPlayer::SyncDevice(int device) {
   if (Ok(cuCtxSynchronize(), "cuCtxSynchronize")) order_.HostSawDevice(device);
 }
 
-// A stream that the allocator does not know may end at any time, with work pending: an event stands for it afterwards.
-// One that it knows ends after the blocks that name it; and if blocks were asked for on it, whoever has its handle next
-// has its pool too: it waits for what the pool must come after, and the host for it.
+// A stream that the allocator does not know may end at any time, with work pending. Then an event stands for it. A
+// stream that it knows ends after the blocks that name it. If blocks were requested on it, the next stream with its
+// handle has its pool too. So that stream waits for all work that the pool must follow, and the host waits for the
+// stream.
 void ContractPlayer::ReplaceStream(const Op& op) {
   const int number = current_[op.role];
   const Role& role = drawn_.settings.roles[op.role];

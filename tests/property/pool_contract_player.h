@@ -1,18 +1,17 @@
-// Plays a drawn program so that it is right by the contract of PyTorch's caching allocator, and by no more than that:
+// Plays a drawn program so that it keeps the contract of PyTorch's caching allocator, and no more than that:
 //
-//   - a block asked for on stream S is used on another stream only after that stream waited for S;
-//   - it is released when all its uses have been submitted. The uses on streams that the allocator was told of
-//     (record_stream) are the allocator's business from then on. All others are S's own: memory that is asked for on S
-//     later is used, on whichever stream, only after them. Until then nobody waits for them;
-//   - blocks that a graph names live as long as it is launched; a stream that the allocator knows lives as long as
-//   blocks that
-//     name it, and ends when what its pool must come after has been waited for.
+//   1. A block requested on stream S is used on another stream only after that stream waited for S.
+//   2. It is released when all its uses have been submitted. The allocator orders the uses on streams that it was told
+//      of (record_stream) from then on. All other uses are ordered by S: memory requested on S later is used, on any
+//      stream, only after them. Until then no stream waits for them.
+//   3. Blocks that a graph names live as long as the graph is launched. A stream that the allocator knows lives as long
+//      as the blocks that name it. It ends after a wait for all work that its pool must follow.
 //
 //   s1   ask X ─use─●                ask Y ··(only now: waits for s0)──○─use Y
 //   s0              ○──use X──────────────────────────────────────────●
 //   host                      release X
 //
-// Waits are put in as late as they can be, sometimes by an event recorded long before, sometimes by one recorded now.
+// Waits come as late as possible, sometimes for an event recorded long before, sometimes for one recorded now.
 #pragma once
 
 #include <cuda.h>
@@ -32,35 +31,35 @@ namespace property {
 
 struct ContractCounts {
   uint64_t operations = 0, requests = 0, releases = 0, uses = 0, waits = 0, captures = 0, launches = 0;
-  uint64_t untold = 0;   // releases with uses on other streams that the owner had not waited for
-  uint64_t told = 0;     // releases with uses on other streams that the allocator had been told of
-  uint64_t owed = 0;     // waits that the contract asks for before memory is used again
-  uint64_t skipped = 0;  // operations that would not have been right, or not possible
+  uint64_t untold = 0;   // releases with uses on other streams for which the owner had not waited
+  uint64_t told = 0;     // releases with uses on other streams of which the allocator knew
+  uint64_t owed = 0;     // waits that the contract requires before memory is reused
+  uint64_t skipped = 0;  // operations that were wrong or impossible
   uint64_t refused = 0;  // requests without memory
   uint64_t streams_ended = 0;
 };
 
 class ContractPlayer {
  public:
-  // `contexts`: the primary context of each device. `drop`: the number of the owed wait that is left out, from 1; 0:
-  // none. `alone`: no other player acts at the same time, so a report comes from the operation that was just done.
+  // `contexts`: the primary context of each device. `drop`: the number of the required wait that is left out, from 1;
+  // 0: none. `alone`: no other player acts at the same time, so a report comes from the last operation.
   ContractPlayer(const Drawn& drawn, Allocator* allocator, const std::vector<CUcontext>& contexts, uint64_t drop,
                  bool alone);
   ~ContractPlayer();
   ContractPlayer(const ContractPlayer&) = delete;
   ContractPlayer& operator=(const ContractPlayer&) = delete;
 
-  // Does everything, or stops at the first fault.
+  // Plays all operations, or stops at the first fault.
   void Run();
 
-  // A class of faults, the same for the same reason; empty: none.
+  // Returns a class of faults, the same for the same reason; empty: none.
   const std::string& fault() const { return fault_; }
   const std::string& detail() const { return detail_; }
   const ContractCounts& counts() const { return counts_; }
 
  private:
   static constexpr int kNone = -1;
-  struct Stamped {  // an event, and what comes before it
+  struct Stamped {  // an event, and the moment before it
     CUevent event = nullptr;
     Moment moment{};
   };
@@ -68,17 +67,18 @@ class ContractPlayer {
     CUstream handle = nullptr;
     int role = 0, device = 0;
     bool alive = true, owned = false;
-    bool told_of = false;         // the allocator knows its handle
-    std::vector<Stamped> events;  // recorded before; the last one of a stream that has ended covers all it did
-    Moment owed{};                // what memory asked for here must come after
+    bool told_of = false;  // the allocator knows its handle
+    // Recorded before. The last one of an ended stream covers all its work.
+    std::vector<Stamped> events;
+    Moment owed{};  // memory requested here must come after this
   };
   struct Block {
     void* pointer = nullptr;  // null: none
     uint64_t bytes = 0;
-    int stream = kNone;  // asked for on
+    int stream = kNone;  // the stream of the request
     uint64_t serial = 0;
     bool pool = false;      // of a graph
-    bool captured = false;  // asked for during a capture
+    bool captured = false;  // requested during a capture
     Moment before{};        // its uses come after this
     uint32_t given = 0;     // operation of `stream`
     Moment uses{};
@@ -94,7 +94,7 @@ class ContractPlayer {
   struct Named {
     int slot;
     uint64_t serial;
-    bool pool;  // memory of the graph's own, which may be released
+    bool pool;  // the graph's own memory, which may be released
   };
   struct Graph {
     CUgraph graph = nullptr;
@@ -102,7 +102,7 @@ class ContractPlayer {
     int device = 0;
     bool announced = false;
     PoolId id;
-    std::vector<Named> names;  // what it uses
+    std::vector<Named> names;  // the blocks that it uses
     Moment last{};             // its latest launch
   };
   struct Capture {
@@ -129,10 +129,11 @@ class ContractPlayer {
   void End();
 
   // pool_contract_waits.cc
-  bool Works(int stream) const;  // it may be given work, or an event, that is not captured
+  // Whether it may get work, or an event, that is not captured.
+  bool Works(int stream) const;
   struct Wait {
-    bool owed = false;  // for what an earlier block was used by
-    bool next = false;  // the stream's very next operation is the one to be ordered
+    bool owed = false;  // because of an earlier block's uses
+    bool next = false;  // only the stream's very next operation needs the order
   };
   bool Order(int stream, const Moment& moment, Wait wait, uint32_t hint);
   bool OrderOne(int stream, int other, uint32_t tick, Wait wait, uint32_t hint);
@@ -158,17 +159,17 @@ class ContractPlayer {
   ContractCounts counts_;
   std::string fault_, detail_;
   std::vector<Stream> streams_;
-  std::vector<int> current_;   // of each role: its stream
+  std::vector<int> current_;   // by role: its stream
   std::vector<Block> blocks_;  // by slot
   std::vector<Past> past_;
-  std::vector<int> entered_;                       // of each thread: the device
-  std::vector<std::vector<CUevent>> idle_events_;  // of each device
+  std::vector<int> entered_;                       // by thread: the device
+  std::vector<std::vector<CUevent>> idle_events_;  // by device
   std::list<Graph> graphs_;
   std::unique_ptr<Capture> capture_;
   uint64_t serial_ = 0;
   uint64_t reports_ = 0;
   int thread_ = 0;
-  size_t at_ = 0;  // number of the operation
+  size_t at_ = 0;  // index of the operation
 };
 
 }  // namespace property

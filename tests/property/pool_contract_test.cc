@@ -1,9 +1,9 @@
-// Programs that are right by the contract of PyTorch's caching allocator (docs/correctness.md), drawn from seeds,
-// through libhotpack_torch.so on the simulated device: its happens-before checker is the judge. The same programs
-// against a model of that allocator show that they are right, and that the checker sees it when one of them is not.
+// Programs that keep the contract of PyTorch's caching allocator (docs/correctness.md), drawn from seeds, through
+// libhotpack_torch.so on the simulated device. Its happens-before checker is the judge. The same programs against a
+// model of that allocator show that they are right, and that the checker detects a wrong one.
 //
-// A failure lists each class of faults with its first program, and the command that repeats it; `shrink` after it
-// prints the program made smaller.
+// A failure lists each class of faults with its first program, and the command that repeats it. With `shrink` after it
+// the command prints the reduced program.
 #include <gtest/gtest.h>
 
 #include <cinttypes>
@@ -79,7 +79,7 @@ class PoolContract : public testing::TestWithParam<const ContractShape*> {
     ASSERT_EQ(result.code, 0) << result.out << "once more: " << result.again;
     ASSERT_TRUE(sum.contains("passed_through")) << result.out;
     printf("%s", result.out.c_str());
-    // They show something only if all kinds of what is drawn occurred, and plans were made and followed.
+    // They are evidence only if all kinds of draws occurred, and plans were made and followed.
     EXPECT_GT(sum.at("requests"), 20 * sum.at("programs"));
     EXPECT_EQ(sum.at("requests"), sum.at("releases") + sum.at("refused"));
     EXPECT_GT(shape.told == 1000 ? sum.at("told") : sum.at("untold"), sum.at("programs"));

@@ -1,4 +1,4 @@
-// What the program orders itself: by events, as late as the contract allows.
+// The order that the program itself establishes: by events, as late as the contract allows.
 #include "tests/property/pool_contract_player.h"
 
 namespace property {
@@ -75,8 +75,9 @@ bool ContractPlayer::Order(int stream, const Moment& moment, Wait wait, uint32_t
   return true;
 }
 
-// What is asked of a use on `stream`: it comes after the request, and after what the owner's memory was used by. On
-// another stream either that stream waits for each itself, or the owner does, and it for the owner.
+// The requirements of a use on `stream`: it comes after the request, and after the earlier uses of the owner's memory.
+// On another stream either that stream waits for each use itself, or the owner waits, and the stream waits for the
+// owner.
 bool ContractPlayer::OrderUse(const Block& block, int stream, uint32_t hint) {
   const int owner = block.stream;
   if (stream != owner && (hint >> 8) % 2 == 0 && Works(owner) && !Order(owner, block.before, {.owed = true}, hint)) {

@@ -220,7 +220,7 @@ void Program::Phase() {
     Wait();
     if (deviations > 0 && random_.Chance(100)) Disorder(1 + random_.Int(6));
   }
-  // What the last iteration carries is released now, or lives on among the others.
+  // Blocks that the last iteration carries are released now, or live on among the others.
   for (const int block : player.Remains()) {
     if (!random_.Chance(500) || !job_.Release(block, job_.SomeStream(on, random_.Next()), random_.Chance(500))) {
       loose_.push_back(block);

@@ -1,6 +1,5 @@
-// One random program: phases of iterations that repeat with deviations, and disorder between them. All of it follows
-// from the seed, except when threads run at the same time (and for the moment at which a plan is ready, unless
-// `settle`).
+// One random program: phases of iterations that repeat with deviations, and disorder between them. It is a function of
+// the seed, except when threads run at the same time, and except the moment at which a plan is ready (unless `settle`).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +10,11 @@
 
 namespace property {
 
-// Where the threads of a process leave memory for each other to free.
+// Passes memory between the threads of a process, so that one frees another's.
 class Exchange {
  public:
   void Give(CUdeviceptr address);
-  CUdeviceptr Take();  // 0: there is nothing
+  CUdeviceptr Take();  // 0: there is none
 
  private:
   std::mutex mutex_;
@@ -28,7 +27,7 @@ struct ProgramOptions {
   int devices = 1;
   bool small = false;            // few and short iterations: for a program of some hundred driver calls
   Exchange* exchange = nullptr;  // not null: other programs run in this process at the same time
-  bool captures = true;          // … and agree on whether there are captures, which forbid others' calls
+  bool captures = true;          // … and agree on whether there are captures, which forbid calls of others
 };
 
 struct ProgramResult {
@@ -36,7 +35,7 @@ struct ProgramResult {
   bool wrong_answers = false;
 };
 
-// Returns after everything it made is gone (unless the driver refused).
+// Runs a program. Returns after all its objects are destroyed, unless the driver refused.
 ProgramResult RunProgram(const ProgramOptions& options);
 
 }  // namespace property

@@ -33,8 +33,8 @@ struct Shape {
   bool waits_too = false;  // played a second time, waiting for each plan: whether threads meet one else is luck
 };
 
-// The first program of a process begins with one stream and no contexts seen; what it leaves is the start of the next
-// one.
+// The first program of a process begins with one stream and no known contexts. The next one begins with the state that
+// it leaves.
 std::vector<Shape> Shapes() {
   return {
       {"OneProgram", 000000, 1, 1, {}, false},

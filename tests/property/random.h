@@ -1,4 +1,4 @@
-// The generator of all draws: small, the same everywhere, one word of state.
+// The generator of all draws: small, the same on every machine, one word of state.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Random {
   int Int(int n) { return static_cast<int>(Below(static_cast<uint64_t>(n))); }
   // True in `permille` of a thousand draws.
   bool Chance(int permille) { return Int(1000) < permille; }
-  // Bytes in [1, 2^log2]; each order of magnitude as likely as the next.
+  // Returns bytes in [1, 2^log2], each order of magnitude with the same chance.
   uint64_t Bytes(int log2) { return 1 + (Next() >> (64 - 1 - Int(log2))); }
   template <typename T>
   const T& Of(const std::vector<T>& all) {

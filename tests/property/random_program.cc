@@ -1,7 +1,7 @@
 // Runs random programs on the simulated device, one after the other or several at a time:
 //   random_program SEED OPERATIONS [THREADS [PROGRAMS]]
-// Prints what was done and what hotpack made of it. Exit code 97 if the checker has reports (simgpu/README.md), 5 if an
-// answer was wrong. SEED alone says what is done: a failure is repeated by running it again.
+// Prints the actions and hotpack's figures. Exit code 97 if the checker has reports (simgpu/README.md), 5 if a result
+// was wrong. The actions follow from SEED alone, so a failure is repeated by running it again.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>

@@ -25,7 +25,7 @@ class Drawing {
     while (next < script_.slots || !live.empty()) {
       const bool allocate = next < script_.slots && (live.empty() || random_->Chance(600));
       if (random_->Chance(60)) worker_ = random_->Int(4);
-      // What was carried here goes some time before its successor comes, or just after.
+      // A block carried to here is released some time before its successor's request, or just after.
       if (allocate) {
         if (Has(carried, next) && random_->Chance(700)) Add(Kind::kRelease, next);
         Add(Kind::kAllocate, next);

@@ -1,4 +1,4 @@
-// One iteration, drawn once and played many times: what a training step looks like to an allocator.
+// One iteration, drawn once and played many times, like a training step's requests.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct ScriptStep {
   Kind kind = Kind::kUse;
   Job::How how = Job::How::kPlain;
   bool async = false;
-  int slot = 0;        // which of the iteration's blocks; of an edge: nothing
-  int others[2] = {};  // slots that the same work uses
+  int slot = 0;        // the block's slot in the iteration; unused for an edge
+  int others[2] = {};  // slots that the same work also uses
   uint64_t bytes = 0;
   uint64_t stream = 0, to = 0;  // hints
   int worker = 0;
@@ -25,19 +25,19 @@ struct Script {
   std::vector<ScriptStep> steps;
 };
 
-// Blocks are released in the iteration that asks for them, or in the next one (carried).
+// Blocks are released in the iteration of their request, or in the next one (carried).
 Script DrawScript(const Settings& settings, bool small, Random* random);
 
-// Plays a script. Steps are run in pieces, each by one worker.
+// Plays a script. Steps run in pieces, each by one worker.
 class Player {
  public:
   Player(const Script* script, int context, Job* job, Random* random);
 
-  void Begin(int deviations);  // permille of the steps that come out differently
+  void Begin(int deviations);  // permille of the steps that differ
   bool Ended() const { return next_ >= script_->steps.size(); }
   int NextWorker() const { return script_->steps[next_].worker; }
-  void PlayRun();                    // the steps from here on that the same worker does
-  void Grow();                       // from here on one of the sizes is larger
+  void PlayRun();                    // the next steps of the same worker
+  void Grow();                       // makes one of the sizes larger from now on
   std::vector<int> Remains() const;  // live blocks of the last iteration
 
  private:
@@ -51,8 +51,8 @@ class Player {
   Random* random_;
   size_t next_ = 0;
   int deviations_ = 0;
-  std::vector<int> blocks_;       // of each slot
-  std::vector<uint64_t> larger_;  // bytes added to each slot's
+  std::vector<int> blocks_;       // by slot
+  std::vector<uint64_t> larger_;  // by slot: additional bytes
 };
 
 }  // namespace property

@@ -1,4 +1,4 @@
-// Threads that act in turn: the order of everything they do is the same in each run.
+// Threads that act in turn, so that the order of all their actions is the same in each run.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Worker `w` does it, and this returns when it is done. Worker 0 is the calling thread.
+  // Runs `what` on worker `w`, and returns when it has ended. Worker 0 is the calling thread.
   void Run(int w, const std::function<void()>& what) {
     if (w == 0) {
       what();

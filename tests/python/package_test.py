@@ -1,4 +1,4 @@
-"""What a PyTorch program may do beside training by the book, with hotpack enabled: each in a process of its own on the
+"""Uses of PyTorch other than ordinary training, with hotpack enabled: each in a process of its own on the
 simulated device, with the driver hooked and without."""
 
 import json
@@ -227,7 +227,7 @@ except torch.OutOfMemoryError as error:
     print(str(error).startswith("CUDA out of memory. Tried to allocate 4096.00 GiB. GPU 1 has a total capacity of 16.00 GiB"))
 event = [e for e in torch.cuda.memory._snapshot()["device_traces"][1] if e["action"] == "oom"]
 print(len(event), event[0]["device_free"] > 15 << 30, flush=True)
-os._exit(0)  # PyTorch's backward thread may abort where the interpreter ends beside it, with its own allocator too
+os._exit(0)  # PyTorch's backward thread may abort if the interpreter ends meanwhile, with its own allocator too
 """
         for out, _ in self.both(script, SIMGPU_DEVICES="2"):
             self.assertEqual(out, "True\n1 True\n")

@@ -29,7 +29,7 @@ TEST(DtrTest, ByHand) {
   EXPECT_EQ(Simulate(graph, *four)->runs_again, 0);
 }
 
-// h prefers what is large, cheap and stale: of two that could go the cheap one does.
+// h prefers large, cheap and stale values: of two candidates the cheap one is evicted.
 TEST(DtrTest, TheCheapOneGoes) {
   Graph graph = Chain(6);
   graph.operators[1].cost = 1000;  // x2; x1 costs 10
@@ -65,7 +65,7 @@ TEST(DtrTest, KeepsToTheBudgetAndComputesTheSame) {
   EXPECT_GT(again, 100);
 }
 
-// In little memory of a large graph it would compute more often than anybody waits for, and writes down.
+// With little memory a large graph would have too many runs to wait for and to write down.
 TEST(DtrTest, GivesUpWhatWouldNotEnd) {
   const Graph graph = Chain(1000);
   const Values values = ValuesOf(graph);

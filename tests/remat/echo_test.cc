@@ -91,7 +91,7 @@ TEST(EchoTest, Figure13) {
     const BuiltSchedule rebuilt = BuildSchedule(graph, values, plan.ways, {}, &plan.again);
     EXPECT_EQ(Verify(graph, rebuilt.schedule), "");
     if (t < 8) continue;
-    // What is kept goes from T²N to 2TN; beside it one result or two while they are used.
+    // The kept bytes fall from T²N to 2TN; in addition to one result or two while they are used.
     const absl::StatusOr<Outcome> outcome = Simulate(graph, rebuilt.schedule);
     ASSERT_TRUE(outcome.ok());
     EXPECT_LE(outcome->live_peak, (2 * t + 5 * t) * 1000);
@@ -99,7 +99,7 @@ TEST(EchoTest, Figure13) {
   }
 }
 
-// A heavy operator's gradient needs what it read: that is computed again, it is not.
+// A heavy operator's gradient needs its operand: the operand is recomputed, the operator is not.
 TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
   for (int t : {3, 8}) {
     const Graph graph = Broadcasts(t, 1000);
@@ -134,14 +134,14 @@ TEST(EchoTest, WhatIsKeptOfTheBroadcasts) {
     const EchoPlan plan = PlanByEcho(graph, ValuesOf(graph));
     const Outcome program = *Simulate(graph, Baseline(graph));
     EXPECT_EQ(HeldBetween(graph, program) / 1000, t * t);
-    // What the last step makes again is there from where it is let go of on: not counted twice.
+    // Values that the last step recomputes are resident from where they are dropped on: they are not counted twice.
     EXPECT_EQ(HeldBetween(graph, plan.outcome) / 1000, 2 * t);
     EXPECT_LE(HeldBetween(graph, plan.outcome) % 1000, (t + 2) * kLittle);
   }
 }
 
-// relu1 → fc → relu2 → fc2, whose gradients need what the fully connected layers read. What is made again for fc2's is
-// relu2's result, from fc's, which is kept; for fc's it is relu1's. `fc` itself is a dead node, whatever it costs.
+// relu1 → fc → relu2 → fc2, whose gradients read the operands of the fully connected layers. For fc2's gradient relu2's
+// result is recomputed from fc's, which is kept. For fc's gradient relu1's is. `fc` itself is a dead node, at any cost.
 TEST(EchoTest, AFullyConnectedLayerAddsNoTime) {
   Builder b;
   const StorageId x = b.Make("x", 100, true);
@@ -187,8 +187,8 @@ TEST(EchoTest, SubgraphsAreDisjointAndShareNoEdge) {
   EXPECT_GT(several, 50);
 }
 
-// `wide` is made again from little, and its gradient reads it; so it counts nothing when it is asked whether the sum
-// with it may as well be kept: that lets go of `other` alone, which is as large.
+// `wide` is recomputed from little, and its gradient reads it. So it counts nothing in the decision whether to keep the
+// sum with it instead: that frees `other` alone, which is as large.
 TEST(EchoTest, OperandsThatAreMadeAgainCountNothing) {
   Builder b;
   const StorageId x = b.Make("x", 8, true);
@@ -217,7 +217,7 @@ TEST(EchoTest, OnlyWhatIsAllowedRunsAgain) {
   for (size_t op = 0; op < allowed.size(); ++op) allowed[op] = graph.operators[op].name.starts_with("add");
   const EchoPlan plan = PlanByEcho(graph, values, {}, {.allowed = &allowed});
   for (size_t op = 0; op < allowed.size(); ++op) EXPECT_TRUE(allowed[op] || !plan.again[op]);
-  EXPECT_EQ(plan.outcome.runs_again, 0);  // to let go of the sums alone frees nothing
+  EXPECT_EQ(plan.outcome.runs_again, 0);  // dropping the sums alone frees nothing
 }
 
 TEST(EchoTest, NeverMoreMemoryThanTheProgram) {

@@ -13,7 +13,7 @@
 namespace hotpack::remat {
 namespace {
 
-// What Fit() says is what the simulator and the verifier say of its schedule.
+// Fit()'s result agrees with the simulator and the verifier on its schedule.
 void ExpectTrue(const Graph& graph, const BudgetFit& fitted, const Schedule& schedule, Bytes budget) {
   EXPECT_EQ(Verify(graph, schedule), "");
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule);
@@ -93,7 +93,8 @@ TEST(FitTest, DrawnGraphs) {
   EXPECT_GT(copies, 500);
 }
 
-// x ─(heavy)─ a ─(cheap)─ b; only b is wanted in the end. Made again from a if a stays, by the heavy operator if not.
+// x ─(heavy)─ a ─(cheap)─ b; only b is wanted at the end. It is recomputed from a if a stays, otherwise by the heavy
+// operator.
 TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   Graph graph;
   graph.storages.resize(5);

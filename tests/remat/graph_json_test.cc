@@ -11,11 +11,14 @@ namespace hotpack::remat {
 namespace {
 
 constexpr const char* kDocument = R"({"format": "hotpack-graph", "version": 1,
-  "storages": [{"name": "x", "bytes": 4096, "given": true, "kind": "other"}, {"name": "w", "bytes": 8, "given": true, "kept": true, "kind": "weight"},
+  "storages": [{"name": "x", "bytes": 4096, "given": true, "kind": "other"},)"
+                                  R"( {"name": "w", "bytes": 8, "given": true, "kept": true, "kind": "weight"},
                {"name": "y", "bytes": 512}, {"name": "z", "bytes": 512, "kept": true}],
   "operators": [{"name": "conv", "cost_ns": 100, "reads": ["x", "w"], "writes": ["y"], "workspace": 77},
-                {"name": "relu", "cost_ns": 5, "reads": ["y"], "writes": ["z"], "in_place": [["y", "z"]], "masks": ["y"], "phase": "backward"},
-                {"name": "sgd", "cost_ns": 1, "updates": ["w"], "phase": "update", "collective": true, "random": true}]})";
+                {"name": "relu", "cost_ns": 5, "reads": ["y"], "writes": ["z"], "in_place": [["y", "z"]],)"
+                                  R"( "masks": ["y"], "phase": "backward"},
+                {"name": "sgd", "cost_ns": 1, "updates": ["w"], "phase": "update",)"
+                                  R"( "collective": true, "random": true}]})";
 
 TEST(GraphJsonTest, WhatADocumentSays) {
   const absl::StatusOr<Graph> graph = ParseGraphJson(kDocument, "g.json");
@@ -47,7 +50,8 @@ TEST(GraphJsonTest, ThereAndBack) {
 TEST(GraphJsonTest, OperatorsMayBeListedInAnyOrder) {
   const std::string turned = R"({"format": "hotpack-graph", "version": 1,
     "storages": [{"name": "x", "bytes": 1, "given": true}, {"name": "y", "bytes": 1}, {"name": "z", "bytes": 1}],
-    "operators": [{"name": "second", "cost_ns": 1, "reads": ["y"], "writes": ["z"]}, {"name": "first", "cost_ns": 1, "reads": ["x"], "writes": ["y"]}]})";
+    "operators": [{"name": "second", "cost_ns": 1, "reads": ["y"], "writes": ["z"]},)"
+                             R"( {"name": "first", "cost_ns": 1, "reads": ["x"], "writes": ["y"]}]})";
   const absl::StatusOr<Graph> graph = ParseGraphJson(turned, "g");
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->operators[0].name, "first");

@@ -9,7 +9,7 @@
 namespace hotpack::remat {
 namespace {
 
-// Storages of some bytes take 512 of the arena each: what is live at once says little of it.
+// Storages of some bytes take 512 of the arena each, so live bytes say little about it.
 TEST(PlansTest, SmallStoragesTakeWholeGrains) {
   const absl::StatusOr<Graph> graph = Generate("lstm:2x8,batch=2,steps=4,classes=8");
   ASSERT_TRUE(graph.ok()) << graph.status();

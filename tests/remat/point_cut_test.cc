@@ -108,7 +108,7 @@ TEST_F(PointCutTest, ExchangesFindWhatTheHullLeavesOut) {
   EXPECT_FALSE(cut.Exchanged(cut.Fastest(), cut.LeastBytes() - 1).has_value());
 }
 
-// An operator runs again, too, for one that does, if what it makes is not held.
+// An operator also runs again for another rerun, if its result is not held.
 TEST(ExchangesTest, TakeWhatTheyNeed) {
   Graph graph = Chain(8);
   graph.operators[2].cost = graph.operators[3].cost = 1;

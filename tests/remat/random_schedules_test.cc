@@ -13,8 +13,8 @@
 namespace hotpack::remat {
 namespace {
 
-// Actions drawn one by one; each that the simulator refuses is taken back. What the baseline does comes first in most
-// draws, so that many schedules come to their end.
+// Actions drawn one by one. Those that the simulator rejects are removed. Most draws prefer the baseline's actions, so
+// that many schedules reach their end.
 Schedule RandomSchedule(std::mt19937_64& random, const Graph& graph) {
   Schedule schedule = Baseline(graph);
   const auto draw = [&random](size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random); };

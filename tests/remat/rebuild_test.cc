@@ -45,7 +45,7 @@ TEST(RebuildTest, HoldingAllIsTheBaseline) {
   EXPECT_EQ(outcome.live_peak, baseline.live_peak);
 }
 
-// With everything let go between its uses each gradient begins from x0: n(n-1)/2 runs more, and five storages.
+// If everything is dropped between its uses, each gradient begins from x0: n(n-1)/2 additional runs, and five storages.
 TEST(RebuildTest, NothingHeld) {
   for (int layers : {2, 5, 30}) {
     const Graph graph = Chain(layers);
@@ -55,7 +55,7 @@ TEST(RebuildTest, NothingHeld) {
     const Outcome outcome = Simulated(graph, once.schedule);
     EXPECT_EQ(outcome.runs_again, layers * (layers - 1) / 2);
     EXPECT_LE(outcome.live_peak, 500);
-    // Held when made again: one forward pass more.
+    // Held when recomputed: one forward pass more.
     const Outcome again = Simulated(graph, BuildSchedule(graph, values, All(values, GapAction::kRecompute)).schedule);
     EXPECT_EQ(again.runs_again, layers - 1);
   }
@@ -79,8 +79,7 @@ TEST(RebuildTest, CopiedOutAndBack) {
   EXPECT_GT(Simulated(graph, BuildSchedule(graph, values, ways, slow).schedule, slow).time, 4100);
 }
 
-// Whatever is asked for, what comes out computes the same; and is not more than the program's own memory where nothing
-// is let go.
+// For any decisions the schedule computes the same. Its memory is at most the program's if nothing is dropped.
 TEST(RebuildTest, AnyWaysAnyGraph) {
   std::mt19937_64 random(5);
   int64_t again = 0, copies = 0, held = 0;

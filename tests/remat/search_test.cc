@@ -122,7 +122,7 @@ TEST(SearchTest, CopiesNoMoreThanItHasTo) {
     EXPECT_EQ(found.time, TotalCost(graph));
     EXPECT_EQ(found.steps, 0);  // nothing is faster
     EXPECT_EQ(Copies(found.schedule), gone);
-    Decisions all = NothingGoes(values);  // what can be copied
+    Decisions all = NothingGoes(values);  // all values that can be copied
     std::fill(all.ways.begin(), all.ways.end(), GapAction::kOffload);
     const Found less =
         search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});
@@ -180,8 +180,8 @@ TEST(SearchTest, TheSameAgain) {
   EXPECT_GT(fits, 5);
 }
 
-// Budgets from the least to what the program needs. Drawn graphs overwrite at random what others are made from; where a
-// value can be made again only long before it is used, and DTR happens to do so, the search has no such plan.
+// Budgets from the least to the program's. Random graphs overwrite operands of recomputations. If a value can be
+// recomputed only long before its use, and DTR happens to do so, the search has no such plan.
 TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
   std::mt19937_64 random(31);
   int compared = 0, slower = 0, faster = 0;

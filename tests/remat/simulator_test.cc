@@ -113,7 +113,7 @@ TEST(SimulatorTest, WhatCannotBeDone) {
   EXPECT_EQ(FaultOf(graph, {Op(0, {0})}), "action 0: f1 has no such pair in place");
 }
 
-// What was copied back is where it was, so its stays are one block; what was computed again may be anywhere.
+// Contents copied back return to their place, so their residencies are one block. Recomputed contents may be anywhere.
 TEST(InstanceTest, OneOffsetForWhatComesBack) {
   const Graph graph = Chain(2);
   const Outcome swapped = Of(graph, {Op(0), Offload(1), Op(1), Drop(1), Op(2), Prefetch(1), Op(3), Op(4)});

@@ -24,8 +24,8 @@ inline Action Offload(StorageId id) { return {ActionKind::kOffload, id}; }
 inline Action Prefetch(StorageId id) { return {ActionKind::kPrefetch, id}; }
 inline Action Forget(StorageId id) { return {ActionKind::kForget, id}; }
 
-// A step of up to `operators` operators that read, make, overwrite and change what is there, some of them random, once
-// only, or in place; passes Check().
+// Returns a step of up to `operators` operators that read, make, overwrite and change storages. Some are random, may
+// run only once, or work in place. It passes Check().
 Graph RandomGraph(std::mt19937_64& random, int operators);
 
 }  // namespace hotpack::remat

@@ -50,7 +50,7 @@ TEST_F(ArenaTest, GrowsByWholeChunksAndServesFromThem) {
   EXPECT_EQ(Chunks(), 2u);
   EXPECT_EQ(arena_.free_mapped(), kChunk - 512);
   uint64_t calls = device_.Calls();
-  DeviceAddress b = Allocate(kChunk - 512);  // fits into what is left
+  DeviceAddress b = Allocate(kChunk - 512);  // fits into the rest
   ASSERT_NE(b, 0u);
   EXPECT_EQ(device_.Calls(), calls);
   EXPECT_EQ(Chunks(), 2u);
@@ -343,7 +343,7 @@ TEST(ArenaOpen, TriesFewerAddressesWhenTheReservationFails) {
   EXPECT_FALSE(none.open());
 }
 
-// Random work while every k-th driver call fails: what is live stays apart and accessible, the books stay right.
+// Random work while every k-th driver call fails: live blocks stay disjoint and accessible, and the books stay right.
 TEST(ArenaFailures, EveryKthDriverCall) {
   uint64_t seed = TestSeed();
   for (uint64_t k = 1; k <= 40; ++k) {

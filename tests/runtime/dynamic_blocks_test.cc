@@ -52,7 +52,7 @@ TEST_F(DynamicBlocksTest, ARangeMeetsTheBlocksThatLieInItInPart) {
   EXPECT_EQ(in(0, 1 << 20).size(), 4u);
 }
 
-// The peak is of what was served at once: a request that is refused leaves no trace.
+// The peak counts served requests only: a refused request leaves no trace.
 TEST_F(DynamicBlocksTest, ARefusedRequestIsNoPeak) {
   blocks_.CountLive(10);
   blocks_.AddLive(90);
@@ -72,7 +72,7 @@ TEST_F(DynamicBlocksTest, ForeignBlocksThatLiveLongAreSeen) {
   EXPECT_FALSE(blocks_.AnyForeignLivesLongerThan(90, 100));
   EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(89, 100));
   blocks_.SetForeign(0, false);
-  blocks_.Add(512, Block(512, kUnmonitored, true));  // nobody knows since when
+  blocks_.Add(512, Block(512, kUnmonitored, true));  // of unknown age
   EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(1000, 100));
 }
 

@@ -57,7 +57,7 @@ TEST_P(Disturbance, IsOverWithinTwoIterations) {
     job.Play([&] { net.Step(GetParam().second); });
     job.Play([&] { net.Step(); });
     job.Give(&net.kept);
-    // The end of what was kept, the change to a plan for what is larger, are disturbances of their own.
+    // The end of kept blocks, and the change to a plan for larger sizes, are disturbances of their own.
     if (GetParam().second.keep_at >= 0 || GetParam().second.grow_at >= 0) job.Play([&] { net.Step(); });
     ExpectPlanned(
         &job, [&] { net.Step(); }, 12 - 2 * round);  // never twice the same distance: no period of its own

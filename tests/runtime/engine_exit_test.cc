@@ -1,5 +1,5 @@
-// exit() in a signal handler that came in the middle of a request: the handler's thread holds the engine's lock, and
-// what runs at exit must not wait for it for ever.
+// exit() in a signal handler that interrupted a request: the handler's thread holds the engine's lock, and functions
+// that run at exit must not wait for it forever.
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>

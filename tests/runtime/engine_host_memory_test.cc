@@ -1,5 +1,5 @@
-// The host has no memory: whichever operator new inside the engine fails, its functions answer. No block overlaps
-// another, every block can be released, and nothing is thrown.
+// The host has no memory: if any operator new inside the engine fails, its functions return. No block overlaps another,
+// every block can be released, and nothing is thrown.
 #include <atomic>
 #include <cstdlib>
 #include <map>

@@ -29,7 +29,7 @@ TEST(Program, TrainingStep) {
   EXPECT_LE(stats.reserved_steady, stats.live_peak * 102 / 100 + 4 * kMiB);
 }
 
-// One piece of memory that holds what is observed and the plan side by side only once free memory has been cleared.
+// One piece of memory that holds the observed blocks and the plan together only after free memory was trimmed.
 TEST(Program, FixedArena) {
   Job job(96 * kMiB);
   job.device().SetFixed();
@@ -85,7 +85,7 @@ TEST(Program, AssignmentInALoop) {
   job.Report("x = x.cuda(); out = model(x)");
 }
 
-// `between`: the optimizer asks for something after the micro-batches, so that the whole step can be told from them.
+// `between`: the optimizer makes a request after the micro-batches, so that the whole step differs from them.
 void Accumulate(Job* job, std::vector<DeviceAddress>* gradients, int batches, bool between) {
   for (int b = 0; b < batches; ++b) {
     std::vector<DeviceAddress> activations;
@@ -220,8 +220,8 @@ TEST(Program, WeightsAndOptimizerState) {
   job.Report("weights and optimizer state");
 }
 
-// The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with
-// them.
+// The plan relies on the rest of the weights' chunks. The weights, and the chunks with them, are freed before it is
+// followed.
 TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
   Job job(4096 * kMiB, {}, 2 * kMiB);
   Net net(&job, 20, 8);

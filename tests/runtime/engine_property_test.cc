@@ -24,7 +24,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// What a job asks for in one iteration, and how long each block lives.
+// The requests of a job in one iteration, and how long each block lives.
 struct Template {
   struct Request {
     uint64_t bytes;
@@ -298,9 +298,9 @@ void RunJobs(uint64_t count, Setup setup, uint64_t percent = 97) {
 
 TEST(EngineProperty, RandomJobsAgainstModel) { RunJobs(2'000, {}); }
 TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, {.fail_every = 60}); }
-// One piece of memory, several times what a job has live.
+// One piece of memory, several times the live bytes of a job.
 TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, {.fixed_bytes = uint64_t{64} << 20}); }
-// Devices smaller than the jobs, or nearly: plans that do not fit are not followed, so nothing is said of recovery.
+// Devices smaller than the jobs, or nearly. Plans that do not fit are not followed, so recovery is not tested.
 TEST(EngineProperty, RandomJobsInManagedMemory) { RunJobs(400, {.small_device = true}, 0); }
 TEST(EngineProperty, RandomJobsInManagedMemoryWithFailingDriver) {
   RunJobs(500, {.fail_every = 60, .small_device = true}, 0);

@@ -39,7 +39,7 @@ TEST(EngineSaved, TheFirstIterationIsPlanned) {
   }
 }
 
-// Weights that differ: the head of the iteration is recognised, and the next run is told.
+// Weights that differ: the head of the iteration is recognised, and saved for the next run.
 TEST(EngineSaved, AnotherStart) {
   for (int weights : {0, 11, 13, 40}) {
     SCOPED_TRACE(std::to_string(weights) + " weights instead of 12");
@@ -241,7 +241,7 @@ TEST(EngineSaved, TrainingAndEvaluationByTurns) {
   EXPECT_EQ(second_run.not_used(), 0);
 }
 
-// What is different in the first iteration costs what is different, and no more.
+// Differences in the first iteration cost only themselves.
 TEST(EngineSaved, DeviationInTheFirstIteration) {
   auto plan = RunOnce(1);
   const Net::Change changes[] = {

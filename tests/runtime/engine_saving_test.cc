@@ -1,4 +1,4 @@
-// What an engine leaves to the next run, and when.
+// What an engine saves for the next run, and when.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -86,7 +86,7 @@ TEST(EngineSaving, AForkedChildSavesNothing) {
   EXPECT_EQ(keeper.saves(), 0);
 }
 
-// Memory beside the zone is a matter of one run.
+// Memory outside the zone belongs to one run.
 TEST(EngineSaving, PlansWithHolesAreSavedWithout) {
   Keeper keeper;
   Job job(4096 * kMiB, With(&keeper));

@@ -62,7 +62,7 @@ TEST(EngineStats, IterationsAreCountedFromTheRepetitionOn) {
   EXPECT_EQ(stats.iterations(), 1u);
 }
 
-// The request in which the steady state begins belongs to what was before.
+// The request in which the steady state begins belongs to the state before.
 TEST(EngineStats, HeapAllocationsOfTheFirstSteadyRequestAreNotCounted) {
   EngineStats stats(nullptr);
   {

@@ -278,13 +278,13 @@ TEST(Engine, AbandonAfterFork) {
   }
   ASSERT_TRUE(WIFEXITED(status)) << "it hangs";
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  job.Play([&] { net.Step(); });  // the parent goes on
+  job.Play([&] { net.Step(); });  // the parent continues
   EXPECT_TRUE(job.shares().back().Full());
 }
 
 // --- what other threads may do while one is in the driver ------------------------------------------------------------
 
-// No lock is held across a driver call but the one that serialises them: everything else goes on.
+// No lock is held across a driver call except the one that serialises them: all other calls continue.
 TEST(EngineInterleaving, OthersAreServedDuringDriverCalls) {
   Job job;
   Net net(&job);

@@ -16,7 +16,7 @@
 namespace hotpack {
 namespace {
 
-// Who lives where, for all threads.
+// The owner of each address, for all threads.
 class LiveMap {
  public:
   void Add(DeviceAddress address, uint64_t bytes) {

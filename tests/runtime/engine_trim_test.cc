@@ -1,4 +1,4 @@
-// Giving memory back while the job goes on.
+// Freeing memory while the job continues.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -60,8 +60,8 @@ TEST(EngineTrim, GivesBackWhatIsWanted) {
   EXPECT_GE(job.engine().Trim(), 39 * kMiB);
 }
 
-// In the middle of an iteration that is served by script: its blocks keep their pages, the others' are given back and
-// come again when they are asked for, and the next iterations are as before.
+// In the middle of an iteration that is served by script. Its blocks keep their pages. The other pages are freed and
+// mapped again on request, and the next iterations are as before.
 TEST(EngineTrim, WhileServingByScript) {
   Job job;
   Net net(&job);

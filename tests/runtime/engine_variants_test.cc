@@ -90,8 +90,8 @@ TEST(Variants, TrainingAndEvaluationByTurns) {
   job.Give(&weights);
 }
 
-// What one script has asked for lives on while others are followed: nobody gets its memory (Job looks at each address),
-// and it goes back when it is released, whoever is followed then.
+// Blocks of one script live on while other scripts are followed. No other block gets their memory (Job checks each
+// address). Their memory is freed when they are released, whichever script is followed then.
 TEST(Variants, BlocksCarriedOverAChange) {
   std::mt19937_64 random(TestSeed());
   uint64_t planned = 0, requests = 0;
@@ -170,7 +170,7 @@ TEST(Variants, InterruptInTheMiddle) {
   job.GiveAll();
 }
 
-// More shapes than are remembered: bounded, and what is left is served all the same.
+// More shapes than the engine keeps: memory is bounded, and the others are served all the same.
 TEST(Variants, MoreThanAreRemembered) {
   EngineOptions options;
   options.plan_time_limit_ns = 1'000'000;

@@ -1,4 +1,5 @@
-// A device made of bookkeeping: checks that the arena keeps the rules of the driver, limits memory, fails on demand.
+// A simulated device without memory: checks that the arena keeps the driver's rules, limits memory, and fails on
+// demand.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ class FakeDeviceMemory : public DeviceMemory {
   void SetFixed() { fixed_ = true; }
   bool Fixed() const override { return fixed_; }
 
-  // Called at the start of every driver call, without any lock of ours: what other threads may do meanwhile.
+  // Sets a function that every driver call begins with, without any lock of ours. It stands for concurrent threads.
   void SetHook(std::function<void(const char* call)> hook) { hook_ = std::move(hook); }
 
   MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override {

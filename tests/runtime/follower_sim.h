@@ -1,4 +1,4 @@
-// A job that follows a script, or does not, against a model of addresses: who lives where, unit by unit.
+// A job that follows a script, or deviates, and a model of addresses: the owner of each unit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class FollowerSim {
     }
   }
 
-  // A request of `units` that lives for `age` requests. What was due is released first.
+  // Requests `units` that live for `age` requests. Releases due blocks first.
   Follower::Outcome Ask(uint32_t units, uint64_t age) {
     ReleaseDue();
     uint64_t ordinal = history_.Append(units);
@@ -64,7 +64,7 @@ class FollowerSim {
     EXPECT_TRUE(follower_.Consistent());
     return outcome;
   }
-  // A block from elsewhere is put into a hole of the zone, if there is one.
+  // Puts a block from elsewhere into a hole of the zone, if there is one.
   bool PutIntoHole(uint32_t units, uint32_t expected_age, uint64_t age) {
     uint32_t begin = follower_.FindIdleRange(units, expected_age,
                                              static_cast<uint32_t>(follower_.script().height_bytes / kBlockUnit), {});
@@ -99,8 +99,8 @@ class FollowerSim {
     }
     EXPECT_TRUE(follower_.Consistent());
   }
-  // One iteration as the script has it, from its begin; returns how many planned entries were not served by script. (As
-  // which entry does not matter: scripts with few sizes resemble themselves.)
+  // Plays one iteration of the script from its beginning. Returns the number of planned entries that were not served by
+  // script. The entry is not compared, because scripts with few sizes resemble themselves.
   uint32_t PlayIteration() { return PlayFrom(0); }
   uint32_t PlayFrom(uint32_t position) {
     uint32_t missed = 0;

@@ -215,12 +215,12 @@ TEST(Follower, AForeignBlockIsWaitedFor) {
   EXPECT_EQ(sim.PlayIteration(), 0u);
 }
 
-// A turn that is not taken takes no place: what is put there meanwhile does not hold it up.
+// A turn that is not taken needs no place: a block put there meanwhile does not hold it up.
 TEST(Follower, GhostsDoNotWaitForForeignBlocks) {
   FollowerSim sim(Turns(), 0);
   EXPECT_EQ(sim.Ask(1, 100), Outcome::kPlanned);  // entry 0 is released late, the next at its place are displaced
   for (uint32_t i = 1; i < 8; ++i) sim.PlayEntry(i);
-  sim.follower().AddForeign(1, 8);  // ... to where entries 2, 4 and 6 lie, beside entry 0
+  sim.follower().AddForeign(1, 8);  // ... to where entries 2, 4 and 6 lie, next to entry 0
   for (size_t k = 0; k < sim.live().size(); ++k) {
     if (sim.live()[k].entry == 0) {
       sim.Release(k);
@@ -248,7 +248,7 @@ TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   EXPECT_EQ(sim.PlayFrom(1), 0u);
 }
 
-// Lives are told by where the cursor is. One that is much longer than known must be seen twice.
+// Lives are known from the cursor's place. One that is much longer than known must be seen twice.
 TEST(Follower, LearnsLives) {
   std::vector<TestBlock> blocks;
   for (uint32_t i = 0; i < 40; ++i) blocks.push_back({i + 1, 1, 100 * i});

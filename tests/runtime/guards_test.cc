@@ -1,5 +1,5 @@
-// Debug mode: writes outside a block are found and hit nobody; what is released is overwritten; figures are the
-// program's.
+// Debug mode: writes outside a block are found and damage no other block. Released memory is overwritten. Figures are
+// the program's.
 #include "runtime/memory/guards.h"
 
 #include <algorithm>
@@ -169,7 +169,7 @@ TEST_F(GuardsTest, ServesByScriptAndNamesTheRequestOfTheIteration) {
   EXPECT_EQ(engine.Stats().plan_height, 1024u + 3072 + 5120 + 3 * 1024);
 }
 
-// Weights are not released before the end: they are looked at when asked for, and a bad write is said once.
+// Weights are not released before the end. They are checked on request, and a bad write is reported once.
 TEST_F(GuardsTest, LiveBlocksAreLookedAtOnDemand) {
   Engine engine(&memory_, Options(512, false));
   DeviceAddress weights = 0, bias = 0;
@@ -209,7 +209,7 @@ TEST_F(GuardsTest, ASizeThatTheGapsMakeTooLargeIsOutOfMemory) {
   EXPECT_EQ(engine.Allocate(0, 0, &block), EngineStatus::kInvalidValue);
 }
 
-// Threads at once: nobody is accused, every block is its owner's.
+// Concurrent threads: no false reports, and every block belongs to its owner.
 TEST_F(GuardsTest, ThreadsAtOnce) {
   class Silent : public FakeDeviceMemory {  // whose gaps are always as they were filled
    public:

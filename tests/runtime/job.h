@@ -1,4 +1,5 @@
-// A job that asks an engine for memory, and checks each answer: mapped, aligned, apart from everything else that lives.
+// A job that requests memory from an engine, and checks each result: mapped, aligned, disjoint from all other live
+// blocks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,9 +30,9 @@ class Job {
     EXPECT_EQ(device_.FirstFault(), "");
   }
 
-  // 0 if there is no memory.
+  // Returns 0 if there is no memory.
   DeviceAddress TryAsk(uint64_t bytes, EngineStatus* status = nullptr) {
-    engine_->WaitPlan(-1);  // plans are taken up at the same place each time
+    engine_->WaitPlan(-1);  // so that plans are followed from the same request each time
     DeviceAddress address = 0;
     EngineStatus answer = engine_->Allocate(bytes, 0, &address);
     if (status != nullptr) *status = answer;
@@ -116,21 +117,22 @@ class Job {
   std::vector<Share> shares_;
 };
 
-// A training step of a plain network: activations live until they are needed backward, gradients until the next step.
+// A training step of a plain network: activations live until their backward use, gradients until the next step.
 class Net {
  public:
   explicit Net(Job* job, int layers = 20, uint64_t scale = 1) : job_(job), layers_(layers), scale_(scale) {}
 
-  // What may be different in a step.
+  // Changes of a step.
   struct Change {
-    int insert_at = -1;                  // a request more, before this layer
-    int grow_at = -1;                    // this layer's activation is half as large again
-    uint64_t grow_bytes = 0;             // ... or that large
-    int shrink_at = -1;                  // ... a tenth smaller
-    int skip_at = -1;                    // this layer has no workspace
-    int keep_at = -1;                    // this layer's activation is kept until `kept` is released
-    std::mt19937_64* permute = nullptr;  // four layers each release their activations in any order, at any moment
-    std::function<void(int layer)> at;   // called before each layer of the forward pass
+    int insert_at = -1;       // another request, before this layer
+    int grow_at = -1;         // this layer's activation is half as large again
+    uint64_t grow_bytes = 0;  // ... or that large
+    int shrink_at = -1;       // ... a tenth smaller
+    int skip_at = -1;         // this layer has no workspace
+    int keep_at = -1;         // this layer's activation is kept until `kept` is released
+    // Four layers each release their activations in any order, at any moment.
+    std::mt19937_64* permute = nullptr;
+    std::function<void(int layer)> at;  // called before each layer of the forward pass
   };
 
   void Step() { Step(Change()); }

@@ -42,7 +42,7 @@ TEST(AdaptiveMutex, OneAtATimeAndNobodySleepsForEver) {
   EXPECT_EQ(count, long{kThreads} * kTimes);
 }
 
-// All sleep while one holds it; each is woken in the end, though nobody else takes the lock in between.
+// All threads sleep while one holds it. Each is woken in the end, though no other thread takes the lock in between.
 TEST(AdaptiveMutex, AllSleepersAreWoken) {
   for (int round = 0; round < 20; ++round) {
     AdaptiveMutex lock;

@@ -1,4 +1,4 @@
-// A device of bookkeeping that has managed memory too.
+// A simulated device without memory that also has managed memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Managed memory for what the device has no room for, until a plan is in force.
+// Managed memory for requests that exceed the device, until a plan is in force.
 #include "runtime/memory/managed_spill.h"
 
 #include <atomic>
@@ -192,7 +192,7 @@ TEST(Overcommit, NoManagedMemoryToBeHadIsOutOfMemory) {
   EXPECT_EQ(plain.Allocate(33 * kMiB, 0, &address), EngineStatus::kOutOfMemory);
 }
 
-// While a stream captures the device cannot be waited for, and work may still use what was in a segment.
+// While a stream captures the engine cannot wait for the device, and work may still use a segment's former blocks.
 TEST(Overcommit, ASegmentIsGivenBackOnlyWhenTheDeviceHasBeenWaitedFor) {
   ManagedDeviceMemory memory(32 * kMiB);
   Engine engine(&memory, Overcommit(128 * kMiB));
@@ -243,7 +243,7 @@ TEST(Overcommit, AManagedBlockIsNotTakenForAPlannedOne) {
   }
 }
 
-// Four threads on a device that is always full: their blocks are in both kinds of memory and nobody's twice.
+// Four threads on a device that is always full: their blocks are in both kinds of memory, and no two share memory.
 TEST(Overcommit, ThreadsShareManagedMemory) {
   ManagedDeviceMemory memory(32 * kMiB);
   Engine engine(&memory, Overcommit(256 * kMiB));

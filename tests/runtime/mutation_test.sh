@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Breaks the engine on purpose, one check at a time, and sees the property test fail each time.
 #   mutation_test.sh SOURCE_DIR BUILD_DIR CXX [NAME]
-# Each mutation is a line of a source file that is replaced; the engine is compiled anew from the changed copy and linked
-# with the rest as built. Exit code 0 when every mutant is caught.
+# Each mutation is a line of a source file that is replaced. The engine is compiled again from the changed copy and
+# linked with the rest as built. Exit code 0 when every mutant is caught.
 set -euo pipefail
 source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
 . "$source_dir/tests/mutants.sh"

@@ -1,5 +1,5 @@
-// A job in which nothing repeats: what hotpack keeps on the host is bounded, it looks for an iteration ever more
-// rarely, and it asks for a comparison with the driver's pool.
+// A job in which nothing repeats: hotpack's memory on the host is bounded, its search interval grows, and it requests a
+// comparison with the driver's pool.
 #include <malloc.h>
 
 #include <atomic>
@@ -123,7 +123,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
     const uint64_t before = engine.Stats().detections;
     for (uint64_t i = 0; i < requests; i += 64) {
       job.Play(64);
-      engine.WaitPlan(-1);  // none is left out because the last still goes on
+      engine.WaitPlan(-1);  // no search is skipped because the previous one still runs
     }
     return engine.Stats().detections - before;
   };
@@ -133,7 +133,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
   // Twice the requests, no more searches: about ln(2..3) * 16 each. At a fixed interval they would double each time.
   EXPECT_LE(second, first + 6);
   EXPECT_LE(third, first + 6);
-  // What repeats is found all the same, within a part of what the run has been so far.
+  // A repetition is found all the same, within a part of the run's length so far.
   const uint64_t so_far = engine.Stats().requests;
   const uint64_t sizes[] = {1000, 20000, 3000, 400000, 50000};
   while (engine.Stats().planned == 0 && engine.Stats().requests < 2 * so_far) {
@@ -146,7 +146,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
   EXPECT_LE(engine.Stats().requests - so_far, so_far / 8);
 }
 
-// A job that was hot and is something else now is looked at soon, however long it has run.
+// A job that was hot and has changed is searched soon, however long it has run.
 TEST(NeverHot, AJobThatLeavesItsScriptIsLookedAtSoon) {
   bench::UnbackedDeviceMemory memory;
   EngineOptions options;

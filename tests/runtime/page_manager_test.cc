@@ -79,7 +79,7 @@ TEST_F(PageManagerTest, NothingIsMadeForARequestAboveTheDevice) {
   EXPECT_EQ(device_.Held(), 0u);
 }
 
-// What a refused request has made in vain is given back.
+// Chunks that a refused request made in vain are freed.
 TEST_F(PageManagerTest, ARefusedRequestLeavesNothingBehind) {
   DeviceAddress first = 0, second = 0;
   ASSERT_EQ(Grow(40 * kChunkUnits, &first), PageManager::GrowStatus::kOk);

@@ -1,4 +1,4 @@
-// Plans, made of recorded requests without an engine.
+// Plans from recorded requests, without an engine.
 #include "runtime/script/plan_builder.h"
 
 #include <gtest/gtest.h>
@@ -54,14 +54,14 @@ bool Meets(const ScriptEntry& entry, uint32_t begin, uint32_t end) {
 }
 
 TEST(MakeScript, NothingIsPutWhereWallsAre) {
-  RelatedScripts kin;
-  kin.reserved_ranges = {{0, 50}, {120, 10}};
-  auto script = MakeScript(Sizes({40, 60, 70, 30, 90}, 2), 1000, {}, 65536, 50'000'000, nullptr, kin);
+  RelatedScripts related;
+  related.reserved_ranges = {{0, 50}, {120, 10}};
+  auto script = MakeScript(Sizes({40, 60, 70, 30, 90}, 2), 1000, {}, 65536, 50'000'000, nullptr, related);
   ASSERT_NE(script, nullptr);
-  EXPECT_EQ(script->reserved_ranges, kin.reserved_ranges);
+  EXPECT_EQ(script->reserved_ranges, related.reserved_ranges);
   for (uint32_t i = 0; i < script->size(); ++i) {
     ASSERT_NE(script->entries[i].offset, kNone);
-    for (const ZoneRange& wall : kin.reserved_ranges) {
+    for (const ZoneRange& wall : related.reserved_ranges) {
       EXPECT_FALSE(Meets(script->entries[i], wall.offset, wall.offset + wall.units)) << i;
     }
   }
@@ -74,54 +74,54 @@ TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
   EXPECT_EQ(script->height_bytes, 1000 * kBlockUnit);
 }
 
-// Two shapes that begin alike: what is live where they part has the same place in both.
+// Two shapes that begin alike: blocks live where they part have the same place in both.
 TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   auto one = MakeScript(Sizes(units, 5), 10'000, {}, 65536, 50'000'000, nullptr);
   ASSERT_NE(one, nullptr);
-  RelatedScripts kin;
-  kin.beside = one.get();
-  auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, kin);
+  RelatedScripts related;
+  related.sibling = one.get();
+  auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, related);
   ASSERT_NE(other, nullptr);
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
 }
 
-// The same where the first requests differ, as those that have a batch's length do, or one comes before them; with
-// holes beside the zone too, where that costs no chunk.
+// The same if the first requests differ, as those that have a batch's length do, or if another one precedes them. Also
+// with holes outside the zone, where that costs no chunk.
 TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
   const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kBlockUnit}}};
-  for (const auto& spare : spares) {
+  for (const auto& fragments : spares) {
     auto one = MakeScript(Sizes(units, 6), 10'000, {}, 512, 50'000'000, nullptr);
     ASSERT_NE(one, nullptr);
-    RelatedScripts kin;
-    kin.beside = one.get();
-    auto other = MakeScript(Sizes(longer, 9), 10'000, spare, 512, 50'000'000, nullptr, kin);
+    RelatedScripts related;
+    related.sibling = one.get();
+    auto other = MakeScript(Sizes(longer, 9), 10'000, fragments, 512, 50'000'000, nullptr, related);
     ASSERT_NE(other, nullptr);
-    EXPECT_EQ(other->holes.empty(), spare.empty());
+    EXPECT_EQ(other->fragments.empty(), fragments.empty());
     for (uint32_t i = 1; i < 5; ++i) {
-      EXPECT_EQ(one->entries[i].offset, other->entries[i + 1].offset - other->zone_offset) << i << " " << spare.size();
+      EXPECT_EQ(one->entries[i].offset, other->entries[i + 1].offset - other->zone_offset)
+          << i << " " << fragments.size();
     }
   }
 }
 
-// Packed anew from the old placement: never higher where that still holds.
+// Packed again from the old placement: never higher where that still holds.
 TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   Profile profile = Sizes({40, 60, 70, 30, 90, 10, 55}, 3);
   auto old = MakeScript(profile, 1000, {}, 512, 50'000'000, nullptr);
   ASSERT_NE(old, nullptr);
-  RelatedScripts kin;
-  kin.old = old.get();
-  auto again = MakeScript(profile, 1000, {}, 512, 1, nullptr, kin);  // no time at all
+  RelatedScripts related;
+  related.previous = old.get();
+  auto again = MakeScript(profile, 1000, {}, 512, 1, nullptr, related);  // no time at all
   ASSERT_NE(again, nullptr);
   EXPECT_LE(again->height_bytes, old->height_bytes);
 }
 
-// --- from the history to the script, as PlanScheduler goes the way
-// ----------------------------------------------------
+// --- from the history to the script, as PlanScheduler goes the way --------------------------------------------------
 
 // A run of iterations of the given sizes, each block released `age` requests after it was asked for.
-std::unique_ptr<History> Run(const std::vector<uint32_t>& sizes, uint32_t age, int iterations) {
+std::unique_ptr<History> Repeat(const std::vector<uint32_t>& sizes, uint32_t age, int iterations) {
   auto history = std::make_unique<History>(4096);
   for (int i = 0; i < iterations; ++i) {
     for (uint32_t units : sizes) {
@@ -142,7 +142,7 @@ PlanSnapshot Seen(uint64_t max_units) {
 }
 
 TEST(BuildScript, OfWhatRepeats) {
-  const auto history = Run(kSizes, 3, 40);
+  const auto history = Repeat(kSizes, 3, 40);
   PlanJob job;
   job.end = history->Count();
   const std::optional<Profile> profile = FindProfile(*history, job);
@@ -157,26 +157,26 @@ TEST(BuildScript, OfWhatRepeats) {
 TEST(BuildScript, NothingOfWhatDoesNotRepeat) {
   std::vector<uint32_t> sizes;
   for (uint32_t i = 0; i < 500; ++i) sizes.push_back(1 + i * i % 7919);
-  const auto history = Run(sizes, 3, 1);
+  const auto history = Repeat(sizes, 3, 1);
   PlanJob job;
   job.end = history->Count();
   EXPECT_FALSE(FindProfile(*history, job).has_value());
 }
 
 TEST(BuildScript, AMarkedIterationNeedsNoRepetition) {
-  const auto history = Run(kSizes, 3, 1);
+  const auto history = Repeat(kSizes, 3, 1);
   PlanJob job;
   job.end = history->Count();
   job.period = kSizes.size();
   const std::optional<Profile> profile = FindProfile(*history, job);
   ASSERT_TRUE(profile.has_value());
   EXPECT_EQ(profile->period, kSizes.size());
-  job.period = kSizes.size() + 1;  // longer than what is remembered
+  job.period = kSizes.size() + 1;  // longer than the history
   EXPECT_FALSE(FindProfile(*history, job).has_value());
 }
 
 TEST(BuildScript, TheKnownIterationIsNoNews) {
-  const auto history = Run(kSizes, 3, 40);
+  const auto history = Repeat(kSizes, 3, 40);
   PlanJob job;
   job.end = history->Count();
   job.known = BuildScript(*FindProfile(*history, job), job, Seen(1000), kSettings, nullptr);
@@ -186,13 +186,13 @@ TEST(BuildScript, TheKnownIterationIsNoNews) {
   EXPECT_TRUE(FindProfile(*history, job).has_value());
 }
 
-// A profile to be planned again is planned only if there is something to gain, unless it is asked for.
+// A profile is replanned only if there is a gain, or on request.
 TEST(BuildScript, NothingLearntIsNoScript) {
   PlanJob job;
   const auto known = BuildScript(ByTurns(), job, Seen(200), kSettings, nullptr);
   ASSERT_NE(known, nullptr);
   Profile learned = ByTurns();
-  learned.blocks[0].age = 2;  // 300 together, far above what was ever live
+  learned.blocks[0].age = 2;  // 300 together, far above any earlier live peak
   job.profile = learned;
   job.known = known;
   const PlanSettings small{.chunk_bytes = 512, .time_limit_ns = 50'000'000};
@@ -203,7 +203,7 @@ TEST(BuildScript, NothingLearntIsNoScript) {
   EXPECT_NE(BuildScript(learned, job, Seen(300), small, nullptr), nullptr);
 }
 
-// What is live where two scripts of the job part lies where it did.
+// Blocks live where two scripts of the job part keep their places.
 TEST(BuildScript, LikeTheScriptThatHasMostInCommon) {
   const std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   PlanSnapshot snapshot = Seen(10'000);

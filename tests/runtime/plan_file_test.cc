@@ -1,4 +1,4 @@
-// The plan file: what is written is read again, and nothing else is.
+// The plan file: a written file is read back, and no other file is accepted.
 #include "runtime/persist/plan_file.h"
 
 #include <gtest/gtest.h>
@@ -233,7 +233,7 @@ TEST_F(PlanFile, WhatIsNoPlanIsLeftAlone) {
   EXPECT_EQ(WritePlanFile((path_ + "/plan").c_str(), plan), ENOTDIR);
   EXPECT_EQ(WritePlanFile("", plan), ENOENT);
   std::filesystem::remove(path_);
-  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // nobody writes: reading must not wait
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // there is no writer: reading must not wait
   EXPECT_EQ(ReadPlanFile(path_.c_str(), &read), PlanFileStatus::kCannotRead);
   EXPECT_EQ(WritePlanFile(path_.c_str(), plan), EINVAL);
   EXPECT_EQ(FilesInFolder(), 1u);
@@ -283,7 +283,7 @@ TEST_F(PlanFile, TheFileSizeLimitIsAnErrorAndNoSignal) {
   ExpectSame(SamplePlan(1), read);
 }
 
-// A process that saves two plans in turn is killed at any moment: whoever reads then sees one of them, whole.
+// A process that saves two plans in turn is killed at any moment. Any reader then sees one of them, complete.
 TEST_F(PlanFile, KilledWhileSaving) {
   const SavedPlan plans[2] = {SamplePlan(1, 3000), SamplePlan(2, 4000)};
   const Bytes8 bytes[2] = {EncodePlan(plans[0]), EncodePlan(plans[1])};

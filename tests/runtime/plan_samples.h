@@ -12,7 +12,7 @@
 
 namespace hotpack {
 
-// A script of a helper, with the bound that belongs to it.
+// Returns a helper's script with its bound.
 inline std::shared_ptr<const Script> WithBound(const std::shared_ptr<const Script>& script) {
   Script copy = *script;
   copy.lower_bound_bytes = PeakUnits(copy.profile) * kBlockUnit;
@@ -23,7 +23,7 @@ inline std::shared_ptr<const Script> WithBound(const std::shared_ptr<const Scrip
 inline SavedPlan SamplePlan(uint64_t seed = 1, uint32_t requests = 40) {
   std::mt19937_64 random(seed);
   SavedPlan plan;
-  const auto draw = [&](uint32_t length, uint32_t kinds) {  // one that serves something: of two requests it may be none
+  const auto draw = [&](uint32_t length, uint32_t kinds) {  // one with planned requests; two requests may have none
     std::shared_ptr<const Script> script;
     do {
       script = RandomScript(random, length, kinds);
@@ -48,7 +48,7 @@ inline SavedPlan SamplePlan(uint64_t seed = 1, uint32_t requests = 40) {
   return plan;
 }
 
-// Everything but what is computed anew.
+// Everything except recomputed members.
 inline void ExpectSame(const SavedPlan& a, const SavedPlan& b) {
   ASSERT_EQ(a.scripts.size(), b.scripts.size());
   for (size_t k = 0; k < a.scripts.size(); ++k) {

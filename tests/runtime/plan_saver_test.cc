@@ -1,4 +1,4 @@
-// PlanSaver by itself: what a later run is to begin with, and when plans are saved.
+// PlanSaver by itself: the opening for a later run, and the times at which plans are saved.
 #include "runtime/engine/plan_saver.h"
 
 #include "gtest/gtest.h"

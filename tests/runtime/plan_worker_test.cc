@@ -10,7 +10,7 @@
 namespace hotpack {
 namespace {
 
-// A job told to hurry ends with what it has; the next one is not cut short by that.
+// A job that must finish early ends with its result so far. The next one is not cut short by that.
 TEST(PlanWorker, HurryEndsTheJobUnderWayAlone) {
   std::atomic<bool> started{false}, hurried_next{false};
   std::atomic<int> jobs{0};
@@ -34,7 +34,7 @@ TEST(PlanWorker, HurryEndsTheJobUnderWayAlone) {
   EXPECT_FALSE(hurried_next);
 }
 
-// What the poster still does before it waits is done before the job.
+// Work of the poster before its wait is done before the job.
 TEST(PlanWorker, OnDemandAJobBeginsWhenSomebodyWaits) {
   std::atomic<int> jobs{0};
   PlanWorker worker([&](const PlanJob&, const std::atomic<bool>*) { ++jobs; }, true);
@@ -47,7 +47,7 @@ TEST(PlanWorker, OnDemandAJobBeginsWhenSomebodyWaits) {
     EXPECT_TRUE(worker.WaitIdle(10'000));
     EXPECT_EQ(jobs, job);
   }
-  ASSERT_TRUE(worker.Post({}));  // nobody waits for it: it is dropped with the planner
+  ASSERT_TRUE(worker.Post({}));  // not waited for: it is dropped with the planner
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the tests of whole programs ask of a job.
+// Requirements of whole-program tests for a job.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ TEST(ReleaseStampsTest, APooledReleaseIsTakenAsOne) {
   EXPECT_EQ(taken.points[0].pooled_block, 7u);
 }
 
-// What was released without a word counts for all addresses until it is settled.
+// Releases without a stamp count for all addresses until they are settled.
 TEST(ReleaseStampsTest, ReleasesThatWereNotPutCountEverywhere) {
   std::pmr::unsynchronized_pool_resource nodes;
   ReleaseStamps stamps(&nodes);
@@ -102,7 +102,7 @@ TEST(ReleaseStampsTest, ARangeIsCutWhereABlockTakesPartOfIt) {
   ReuseAfter middle, left, right, none;
   stamps.Take(120, 150, &middle);
   EXPECT_EQ(middle.LatestTick(), 5u);
-  stamps.Take(120, 150, &none);  // whoever took it has it
+  stamps.Take(120, 150, &none);  // the memory belongs to its new owner
   EXPECT_TRUE(none.empty());
   stamps.Take(0, 120, &left);
   stamps.Take(150, 1000, &right);
@@ -126,7 +126,7 @@ TEST(ReleaseStampsTest, WhatIsSettledIsNoMore) {
   EXPECT_TRUE(stamps.empty());
 }
 
-// Against a model of every address: whatever a block takes covers what each of its addresses had.
+// Against a model of every address: the stamps of a taken range cover those of each of its addresses.
 TEST(ReleaseStampsTest, AgainstAModelOfEveryAddress) {
   constexpr uint64_t kAddresses = 200;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -160,7 +160,7 @@ TEST(ReleaseStampsTest, AgainstAModelOfEveryAddress) {
   }
 }
 
-// The engine tells the next owner of memory, whoever it is served by.
+// The engine reports to the next owner of memory, in whichever way it is served.
 TEST(EngineReuseTest, TheNextOwnerIsTold) {
   FakeDeviceMemory memory;
   Engine engine(&memory, {});

@@ -78,7 +78,7 @@ struct Training {
   std::vector<DeviceAddress> kept;
 };
 
-// A whole run: what it leaves.
+// Plays a whole run and returns the plan that it saves.
 inline std::shared_ptr<const SavedPlan> RunOnce(int state = 0, int weights = 12, int layers = 20, uint64_t scale = 1) {
   Keeper keeper;
   Job job(4096 * kMiB, With(&keeper));

@@ -152,7 +152,7 @@ TEST(Opening, NothingIsKnownOnceTheHistoryHasForgotten) {
   EXPECT_TRUE(FindOpening(tail, *Four(), 8).empty());
 }
 
-// Any history against any script: what is said is true of both.
+// Any history against any script: every report is true of both.
 TEST(Opening, IsAlwaysConsistent) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 400; ++round) {
@@ -182,7 +182,7 @@ TEST(Opening, IsAlwaysConsistent) {
   }
 }
 
-TEST(WithoutHoles, IsAPlacementOfTheSame) {
+TEST(WithoutFragments, IsAPlacementOfTheSame) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 50; ++round) {
     auto script = RandomScript(random, 20 + static_cast<uint32_t>(random() % 40), 9);
@@ -198,9 +198,9 @@ TEST(WithoutHoles, IsAPlacementOfTheSame) {
     offsets[0] = 0;
     const Script holed = CompileScript(script->profile, index, offsets, {{0, cut, uint64_t{1} << 40}}, zone, 0);
     ASSERT_EQ(holed.fragments.size(), 1u);
-    auto flat = WithoutHoles(std::make_shared<const Script>(holed), 20'000'000);
+    auto flat = WithoutFragments(std::make_shared<const Script>(holed), 20'000'000);
     ASSERT_NE(flat, nullptr);
-    EXPECT_TRUE(flat->holes.empty());
+    EXPECT_TRUE(flat->fragments.empty());
     EXPECT_EQ(flat->zone_offset, 0u);
     EXPECT_LE(flat->height_bytes, holed.height_bytes + cut * kBlockUnit);
     Placement placement;
@@ -209,7 +209,7 @@ TEST(WithoutHoles, IsAPlacementOfTheSame) {
     EXPECT_EQ(Validate(instance, placement), "");
   }
   auto none = RandomScript(random, 10, 3);
-  EXPECT_EQ(WithoutHoles(none, 1'000'000), none);
+  EXPECT_EQ(WithoutFragments(none, 1'000'000), none);
 }
 
 }  // namespace

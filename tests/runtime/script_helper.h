@@ -31,7 +31,7 @@ inline std::shared_ptr<const Script> ScriptOf(const std::vector<TestBlock>& bloc
   return std::make_shared<const Script>(CompileScript(profile, index, offsets, {}, 0, 0));
 }
 
-// Whether the requests are several times the same.
+// Whether the profile's requests are a shorter sequence repeated.
 inline bool RepeatsItself(const Profile& profile) {
   size_t n = profile.blocks.size();
   for (size_t shift = 1; shift < n; ++shift) {
@@ -42,8 +42,8 @@ inline bool RepeatsItself(const Profile& profile) {
   return false;
 }
 
-// `n` requests of one of `kinds` sizes; lives of any length up to the cycle, mostly short. As a whole it repeats
-// nothing shorter (unless kinds is 1).
+// Returns `n` requests with one of `kinds` sizes. Lives have any length up to the cycle, mostly short. The whole
+// repeats nothing shorter (unless kinds is 1).
 inline std::shared_ptr<const Script> RandomScript(std::mt19937_64& random, uint32_t n, uint32_t kinds) {
   Profile profile;
   for (uint32_t i = 0; i < n; ++i) {

@@ -44,7 +44,7 @@ TEST(CompileScript, UnplannedEntriesHaveNoPlaceAndNoNeighbours) {
   EXPECT_EQ(Successors(*script, 2), std::vector<uint32_t>{0});
 }
 
-// Each address by itself: who uses it next, on the cycle.
+// Each address by itself: its next user on the cycle.
 TEST(CompileScript, EdgesAgreeWithBruteForce) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 300; ++round) {
@@ -76,14 +76,14 @@ TEST(CompileScript, EdgesAgreeWithBruteForce) {
   }
 }
 
-//   own space:  |hole 0|w| hole 1 |w|  zone ...     (w: one unit that is never used)
-TEST(CompileScript, HolesThatAreNotUsedAreDropped) {
+//   own space:  |frag 0|w| frag 1 |w|  zone ...     (w: one unit that is never used)
+TEST(CompileScript, UnusedFragmentsAreDropped) {
   Profile profile;
   profile.blocks = {{4, 1, 1, true}, {3, 2, 2, true}, {5, 1, 1, true}};
   std::vector<Fragment> fragments = {{0, 8, 1 << 20}, {9, 10, 1 << 24}};
-  // One in the second hole, two in the zone, which begins at 20.
+  // One in the second fragment, two in the zone, which begins at 20.
   std::vector<Offset> offsets = {9 * 512, 20 * 512, 23 * 512};
-  Script script = CompileScript(profile, {0, 1, 2}, offsets, holes, 20, 77);
+  Script script = CompileScript(profile, {0, 1, 2}, offsets, fragments, 20, 77);
   ASSERT_EQ(script.fragments.size(), 1u);
   EXPECT_EQ(script.fragments[0].offset, 9u);
   EXPECT_EQ(script.fragment_bytes, 4 * kBlockUnit);

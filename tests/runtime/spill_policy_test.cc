@@ -1,4 +1,4 @@
-// SpillPolicy by itself: what is asked of the device, when, and what the user hears.
+// SpillPolicy by itself: its calls to the device, their times, and its log lines.
 #include "runtime/engine/spill_policy.h"
 
 #include <string>
@@ -68,7 +68,7 @@ TEST_F(SpillPolicyTest, BlocksAreThereUntilThePlanIsInForce) {
   EXPECT_TRUE(lock.owns_lock());
 }
 
-// What may have changed while the lock was let go of is asked for again.
+// State that may have changed while the lock was released is read again.
 TEST_F(SpillPolicyTest, WhetherItMayIsAskedBeforeEachTry) {
   SpillPolicy policy(&memory_, 256 * kMiB, Log);
   EngineLock lock(mutex_);

@@ -1,4 +1,4 @@
-// The set of known scripts by itself: found again, bounded, and what comes after what.
+// The set of known scripts by itself: look-up, bounds, and successors.
 #include "runtime/script/variants.h"
 
 #include <gtest/gtest.h>

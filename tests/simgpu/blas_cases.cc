@@ -1,4 +1,4 @@
-// The cuBLAS shims: what a call uses is what it would use, element for element.
+// The cuBLAS shims: a call uses the same elements as the real function.
 #include <cublasLt.h>
 #include <cublas_v2.h>
 

@@ -1,4 +1,4 @@
-// What a capture does to other streams and threads, and how it ends when it was invalidated (cuda.h,
+// The effects of a capture on other streams and threads, and its end after an invalidation (cuda.h,
 // cuStreamBeginCapture and the functions near it).
 #include <gtest/gtest.h>
 

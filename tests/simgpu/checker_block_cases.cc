@@ -6,7 +6,7 @@
 
 namespace simgpu_test {
 
-// A reset ends all blocks; what the allocator then does with its arena is right.
+// A reset ends all blocks. Any later use of its arena by the allocator is right.
 CASE(DeviceReset) {
   Give(arena, 8192);
   CUdeviceptr p = 0;
@@ -319,7 +319,7 @@ CASE(GraphMemoryGivenAway) {
   MUST(cuGraphLaunch(exec, s1));
 }
 
-// The same of copies, memsets and library calls. What the graph outlived is the allocator's to keep for it.
+// The same for copies, memsets and library calls. The allocator must keep blocks that the graph outlived.
 CUgraphExec CaptureOthers(CUdeviceptr p) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;

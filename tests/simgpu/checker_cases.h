@@ -1,7 +1,7 @@
-// What the cases of the checker share. CASE(Name) { … } is one small program: what a wrong (or right) allocator, or
-// program, does. checker_test.cc says which report each must give.
+// The common part of the checker's cases. CASE(Name) { … } is one small program with the behaviour of a wrong (or
+// right) allocator or program. checker_test.cc says which report each must give.
 //
-// The "allocator" is the case itself: an arena is mapped, and the checker is told which parts of it the application
+// The "allocator" is the case itself: it maps an arena, and reports to the checker which parts of it the application
 // got.
 #pragma once
 

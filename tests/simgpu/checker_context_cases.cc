@@ -127,7 +127,7 @@ CASE(ContextRecordQuery) {
   Give(arena, 8192);
   Touch(s2, arena);
 }
-// The last record counts: it replaces what the event stood for.
+// The last record counts: it replaces the event's earlier one.
 CASE(ContextRecordReplaced) {
   UsedOnce();
   const CUevent event = RecordedContext();

@@ -175,7 +175,7 @@ class Model {
     return true;
   }
 
-  // What the streams of the group did, those that are gone too.
+  // The work of the group's streams, destroyed ones included.
   Set AllOf(int group) const {
     Set all = gone_[group];
     for (int s = 0; s < kStreams; ++s) {

@@ -101,7 +101,7 @@ CASE(ReuseThroughThird) {
   Touch(s2, arena);
 }
 
-// A block in between that nobody used must not hide the use before it.
+// A block in between that was not used must not hide the use before it.
 CASE(ReuseBehindUnused) {
   UsedOnce();
   Give(arena, 4096);
@@ -160,7 +160,7 @@ CASE(ReuseDestroyedStream) {
   Touch(NewStream(), arena);
 }
 
-// A synchronous copy from the device waits for its own stream, so for what that waited for.
+// A synchronous copy from the device waits for its own stream, and so for that stream's waits.
 CASE(ReuseAfterSyncCopy) {
   const CUstream blocking = NewStream(CU_STREAM_DEFAULT);
   Give(arena, 8192);

@@ -17,7 +17,7 @@ struct Strided {
 };
 static_assert(sizeof(Strided) == 536);
 
-// What was on the stack before, at a word that is not set.
+// The stack's old contents at a word that is not set.
 void Leave(Strided* s, size_t at, uint64_t address) { memcpy(reinterpret_cast<char*>(s) + at, &address, 8); }
 
 void Launch(CUstream stream, Strided s) {

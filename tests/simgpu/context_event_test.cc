@@ -1,5 +1,5 @@
-// cuCtxRecordEvent and cuCtxWaitEvent: what they refuse, and what they do to captures (cuda.h). The orders that they
-// make are checker_context_cases.cc.
+// cuCtxRecordEvent and cuCtxWaitEvent: their errors, and their effects on captures (cuda.h). Their orders are in
+// checker_context_cases.cc.
 #include <gtest/gtest.h>
 
 #include <chrono>

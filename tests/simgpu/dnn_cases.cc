@@ -1,5 +1,5 @@
-// The cuDNN shim: what a call uses is what it would use, byte for byte. Each case ends with status 0 and its reports,
-// or with 4 or 5 where a call did not answer what it must.
+// The cuDNN shim: a call uses the same bytes as the real function. Each case ends with status 0 and its reports, or
+// with 4 or 5 if a call returned a wrong result.
 #include "tests/simgpu/dnn_cases.h"
 
 #include <vector>
@@ -216,7 +216,7 @@ CASE(FusedBeyondZ) {
       cudnnBackendExecute(NewDnnHandle(s1), Fused(), Pack({'x', 'w', 'z'}, {At(kAtX), At(kAtW), At(kAtZ)}, nullptr)));
 }
 
-// The way of a program that builds everything, keeps the plan and lets go of the rest.
+// As a program that builds everything, keeps the plan and destroys the rest.
 CASE(PlansOutliveWhatTheyWereMadeOf) {
   Give(arena + kAtX, kBytesX);
   Give(arena + kAtW, kBytesW);

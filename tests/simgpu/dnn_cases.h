@@ -1,4 +1,4 @@
-// What the cases of the cuDNN shim share.
+// The common part of the cuDNN shim's cases.
 #pragma once
 
 #include <cudnn.h>

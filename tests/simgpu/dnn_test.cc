@@ -106,7 +106,7 @@ TEST(Dnn, HasItsNames) {
   EXPECT_EQ(outcome.output.find("simgpu"), std::string::npos);
 }
 
-// The report file ends with what was counted.
+// The report file ends with the counts.
 TEST(Dnn, CallsAreCounted) {
   const std::string file = testing::TempDir() + "dnn_counted";
   const Outcome outcome = RunProgram("env SIMGPU_REPORT_FILE=" + file +

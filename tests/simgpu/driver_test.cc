@@ -14,7 +14,7 @@
 namespace simgpu_test {
 namespace {
 
-// These tests make mistakes on purpose; what the checker says about mistakes is tested elsewhere.
+// These tests make mistakes on purpose. The checker's reports of mistakes are tested elsewhere.
 const int kUnchecked = setenv("SIMGPU_CHECK", "0", 1);
 
 class DriverTest : public testing::Test {

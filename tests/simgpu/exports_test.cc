@@ -1,4 +1,4 @@
-// What the libraries show to the linker.
+// The symbols that the libraries export to the linker.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -83,8 +83,8 @@ TEST_F(ExportsTest, TheArchiveHidesWhatItHas) {
   EXPECT_EQ(outcome.output, "done\n");
 }
 
-// A program that was linked with the toolkit's archive can be linked with ours. Beside the API, the toolkit's has what
-// works with graphics, and what only its own runtime calls.
+// A program that was linked with the toolkit's archive can be linked with ours. In addition to the API, the toolkit's
+// has functions for graphics, and functions that only its own runtime calls.
 TEST_F(ExportsTest, TheArchiveCoversTheToolkits) {
 #ifndef SIMGPU_TOOLKIT_CUDART_STATIC
   GTEST_SKIP() << "no libcudart_static.a of a toolkit";

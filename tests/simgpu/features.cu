@@ -1,5 +1,5 @@
-// What training programs and programs that look over a GPU use besides launches: memory of all kinds, streams, events,
-// attributes, libraries.
+// Functions other than launches that training programs and programs that inspect a GPU use: memory of all kinds,
+// streams, events, attributes, libraries.
 #include <cooperative_groups.h>
 #include <cuda.h>
 
@@ -170,8 +170,7 @@ void Launches() {
   CHECK(cudaFuncSetAttribute(Scale, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
 }
 
-// A launch with a tensor map uses the block that it describes: with `unordered` another stream's, which nobody waits
-// for.
+// A launch with a tensor map uses the block that it describes. With `unordered` it is another stream's, without a wait.
 void TensorMaps(bool unordered) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found;

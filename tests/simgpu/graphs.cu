@@ -7,7 +7,7 @@ __global__ void Scale(float* x, int n) {
   if (threadIdx.x < n) x[threadIdx.x] *= 2.0f;
 }
 
-std::string order;  // what the host nodes wrote
+std::string order;  // written by the host nodes
 void Write(void* text) { order += static_cast<const char*>(text); }
 void Count(void* count) { ++*static_cast<int*>(count); }
 
@@ -30,7 +30,7 @@ cudaGraph_t Captured(float* block, int byte, bool second) {
   return graph;
 }
 
-// The executable uses what the update says, not the block that is gone by then.
+// The executable uses the update's block, not the old one, which is gone by then.
 void Updates() {
   float *a, *b;
   CHECK(cudaMalloc(&a, 1 << 20));
@@ -105,7 +105,7 @@ void ByHand() {
   EXPECT(cudaGraphAddDependencies(child, &a, &c, nullptr, 1) == cudaErrorInvalidValue);  // not its nodes
   cudaGetLastError();
 
-  float *device, *scaled, host[16] = {};  // what a kernel is handed would read back as zeros
+  float *device, *scaled, host[16] = {};  // a kernel's operands would read back as zeros
   int n = 2;
   CHECK(cudaMalloc(&device, sizeof host));
   CHECK(cudaMalloc(&scaled, sizeof host));

@@ -1,4 +1,4 @@
-// libnvidia-ml.so.1: the devices that there are, by index and by bus; nothing else is supported.
+// libnvidia-ml.so.1: the existing devices, by index and by bus. Nothing else is supported.
 #include <dlfcn.h>
 
 #include <cstdlib>

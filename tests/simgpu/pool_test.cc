@@ -1,4 +1,5 @@
-// A program's own memory pools: which block who gets, and when the device has its memory back (cuda.h, cuMemPool…).
+// A program's own memory pools: the block of each request, and when the device gets its memory back (cuda.h,
+// cuMemPool…).
 #include <gtest/gtest.h>
 
 #include "tests/simgpu/support.h"

@@ -1,4 +1,4 @@
-// Small programs whose environment or end is what is tested; process_test.cc runs them. `process_cases NAME` runs one.
+// Small programs that test their environment or end. process_test.cc runs them. `process_cases NAME` runs one.
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ void BigDevice() {
   CHECK(free == 20 * kGiB);
   const uint64_t resident = ResidentBytes();
   CHECK(kSanitized || resident < 256u << 20);
-  CHECK(resident > 60u << 20);  // what was written is there
+  CHECK(resident > 60u << 20);  // the written pages are resident
   CUdeviceptr p = 0;
   CHECK(cuMemAlloc(&p, 21 * kGiB) == CUDA_ERROR_OUT_OF_MEMORY);
   for (CUdeviceptr block : blocks) MUST(cuMemFree(block));
@@ -127,7 +127,7 @@ struct FreesAtExit {
   ~FreesAtExit() { fprintf(stderr, "%s: %d\n", when, static_cast<int>(cuMemFree(p))); }
 };
 
-// What was made first is destroyed last: after the driver's end.
+// The object made first is destroyed last: after the driver's end.
 void LateCalls() {
   static FreesAtExit before{"made before cuInit"};
   Start();
@@ -177,7 +177,7 @@ void ForksEarly() {
 }
 
 // SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7: calls of all names count together, and those of each
-// caller. What is called here is from this program, except inside cudaMalloc.
+// caller. The calls here are from this program, except inside cudaMalloc.
 void FailsByCaller() {
   Start();  // three calls
   CUdeviceptr p = 0;

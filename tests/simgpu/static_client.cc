@@ -1,5 +1,5 @@
-// Linked with the archive of the runtime. It has names of its own that the runtime has too, and shows its symbols to
-// other libraries (-rdynamic), as programs with plugins do: neither may matter to the other.
+// Linked with the archive of the runtime. Some of its names are also the runtime's, and it exports its symbols to other
+// libraries (-rdynamic), as programs with plugins do. The two must not affect each other.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 

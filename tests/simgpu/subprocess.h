@@ -1,4 +1,4 @@
-// Runs a test program in a process of its own: its exit status, its reports and what it wrote to stderr.
+// Runs a test program in its own process: its exit status, its reports and its output on stderr.
 #pragma once
 
 #include <sys/wait.h>

@@ -1,5 +1,4 @@
-// What the tests of the simulated device share: a context, kernels without nvcc, an arena as an allocator would have
-// one.
+// The common part of the simulated device's tests: a context, kernels without nvcc, an arena like an allocator's.
 #pragma once
 
 #include <cuda.h>

@@ -1,6 +1,6 @@
-// A small allocator to preload, as the one under test will be: it hooks cuMemAlloc and cuMemFree by symbol, by dlsym
-// and by cuGetProcAddress, and serves every request from one mapped arena. TEST_ALLOCATOR=none: returns memory to use
-// again without any order; sync: waits for the device first; overlap: forgets which memory is in use.
+// A small allocator to preload, like the one under test: it hooks cuMemAlloc and cuMemFree by symbol, by dlsym and by
+// cuGetProcAddress, and serves every request from one mapped arena. TEST_ALLOCATOR=none: reuses memory without any
+// order; sync: waits for the device first; overlap: forgets which memory is in use.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 #include <dlfcn.h>

@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
   MUST(api.free(p));
   MUST(api.alloc(&q, 5000));
   simgpu_test::Touch(s2, q);
-  if (argc > 2 && strcmp(argv[2], "refused") == 0) {  // a capture refuses the release; it is made again after it
+  // A capture refuses the release; the program retries it afterwards.
+  if (argc > 2 && strcmp(argv[2], "refused") == 0) {
     CUgraph graph = nullptr;
     MUST(cuStreamBeginCapture(s1, CU_STREAM_CAPTURE_MODE_GLOBAL));
     if (api.free(q) == CUDA_SUCCESS) return 3;

@@ -1,4 +1,4 @@
-// A test of the command that reads and writes files of its own.
+// A fixture for tests of the command that read and write their own files.
 #pragma once
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// The command as people and scripts use it: exit codes, one line for every error, what is written and what is not.
+// The command as people and scripts use it: exit codes, one line for every error, the files that it writes and those
+// that it does not.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,7 +66,7 @@ class CommandTest : public hotpack_test::CommandFolder {
   }
 };
 
-// Nothing that only looks at what it is takes the beginning away from what reads it.
+// A command that only detects the format does not consume the beginning of its input.
 TEST_F(CommandTest, ARecordingThroughAPipe) {
   for (const char* file : {"mlp-adam.csv", "mlp-adam.trace"}) {
     const Outcome piped =

@@ -78,7 +78,7 @@ TEST(CompareTest, EveryRowIsThereAndNoneIsBelowWhatIsLive) {
   EXPECT_EQ(compared["capacity"], nullptr);
 }
 
-// 16 KiB of weights beside the plan; the figures of the plan are those of `hotpack pack`.
+// 16 KiB of weights in addition to the plan. The figures of the plan are those of `hotpack pack`.
 TEST(CompareTest, ThePlanIsWhatIsPacked) {
   const Json compared = CompareJson({kCarried, "--peers", "xla"});
   const Outcome packed = RunProgram({HOTPACK_COMMAND, "pack", kCarried, "--json"}, {{"LD_PRELOAD", ""}});
@@ -87,7 +87,7 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(compared["iteration"]["plan_lower_bound"], figures["lower_bound"]);
   EXPECT_EQ(compared["iteration"]["requests"], 54);
   EXPECT_TRUE(compared["iteration"]["marked"]);
-  // What the arena holds in that iteration: the plan and the blocks outside it, each rounded up to chunks.
+  // The arena's memory in that iteration: the plan and the blocks outside it, each rounded up to chunks.
   const uint64_t needed =
       compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
   EXPECT_GE(Row(compared, "hotpack")["reserved_steady"], compared["live_steady"]);
@@ -95,8 +95,8 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(Row(compared, "xla")["reserved_steady"], needed) << "it is as good as the bound here";
 }
 
-// 40 MiB while the job begins, then steps of 14 MiB beside 2 MiB that stay: the engine gives back what the steps do not
-// need.
+// 40 MiB while the job begins, then steps of 14 MiB in addition to 2 MiB that stay. The engine frees the memory that
+// the steps do not need.
 TEST(CompareTest, TheEngineIsTheOneThatServes) {
   TemporaryDirectory folder;
   const std::string path = folder.path() + "/job.csv";
@@ -132,7 +132,7 @@ TEST(CompareTest, TheTableIsForPeople) {
               AllOf(HasSubstr("iteration with the highest live load: 41 requests, as marked\n"),
                     HasSubstr("\nhotpack's engine "), HasSubstr("\nPyTorch's caching allocator "),
                     HasSubstr("\none arena, best fit "), HasSubstr("driver calls"), Not(HasSubstr("expandable"))));
-  // One measure for all rows; what is held while served is by itself, below them.
+  // One measure for all rows. The memory held while served is listed separately, below them.
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nheld at most in the whole run "), Not(HasSubstr("last iteration")),
                                  HasSubstr("\n\nhotpack's engine, held while served by the plan: ")));
 }

@@ -1,4 +1,4 @@
-// What `hotpack doctor` is to find out about a program. doctor_client MODE; the driver library is dlopen's.
+// The program that `hotpack doctor` inspects: doctor_client MODE. It opens the driver library by dlopen.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   if (dlsym(driver, "cuInit") == nullptr || dlsym(driver, "cuMemAlloc_v2") == nullptr) return Fail("cuInit");
   if (mode == "namespace" && dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW) == nullptr) return Fail("dlmopen");
   if (mode == "first" && dlsym(driver, "cuMemAlloc") == nullptr) return Fail("cuMemAlloc");
-  if (mode == "alone") {  // long enough to be looked at from outside
+  if (mode == "alone") {  // long enough to be inspected from outside
     unsetenv("LD_PRELOAD");
     if (argc == 2) {
       execl("/proc/self/exe", argv[0], "alone", "again", static_cast<char*>(nullptr));

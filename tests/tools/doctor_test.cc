@@ -158,9 +158,9 @@ TEST_F(Doctor, Executables) {
   const json found = Look(0, {Path("job")});
   EXPECT_THAT(found["program"]["interpreter"].get<std::string>(), testing::EndsWith("/sh"));
   EXPECT_EQ(found["program"]["static"], false);
-  constexpr uid_t kNobody = 65534;
+  constexpr uid_t kUnknown = 65534;
   fs::copy("/bin/true", Path("other"));
-  if (getuid() == 0 && chown(Path("other").c_str(), kNobody, 0) == 0 && chmod(Path("other").c_str(), 04755) == 0) {
+  if (getuid() == 0 && chown(Path("other").c_str(), kUnknown, 0) == 0 && chmod(Path("other").c_str(), 04755) == 0) {
     const json other = Look(1, {Path("other")});
     EXPECT_EQ(other["program"]["privileged"], true);
     EXPECT_THAT(Sentences(other, "to_do"), Contains("ignores LD_PRELOAD"));
@@ -237,7 +237,7 @@ TEST_F(Record, NothingToRecord) {
   EXPECT_FALSE(fs::exists(Path("job.trace")));
 }
 
-// Its end is written to its beginning; and whoever asked how it ended would wait for a writer.
+// Its end is written to its beginning, and a process that asked how it ended would wait for a writer.
 TEST_F(Record, APipeIsRefused) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   const Outcome outcome = Hotpack({"record", "--simulate", "-o", Path("pipe"), "--", "touch", Path("ran")});

@@ -1,5 +1,5 @@
-// `hotpack export` and `hotpack verify` as people and scripts use them: exit codes, one line for every error, what is
-// written and what is not.
+// `hotpack export` and `hotpack verify` as people and scripts use them: exit codes, one line for every error, the files
+// that they write and those that they do not.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -175,7 +175,7 @@ TEST_F(ExportTest, InvalidSolutionsNameTheTwoBlocks) {
                 "hotpack verify: " + wrong +
                     ": not valid: block 0 and block 1 overlap at clock 2: [0, 1536) and [0, 1024) "
                     "(a and b)");
-  // In bytes with W = 16 GiB: what the rows say and what the numbers say differ by z's tolerance.
+  // In bytes with W = 16 GiB: the rows and the numbers differ by z's tolerance.
   const std::string false_one = Solution("false.sol", "1_17179869184", {"1000", "0", "1024"});
   ExpectFailure(
       1, {"verify", file, false_one},

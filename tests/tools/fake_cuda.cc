@@ -1,9 +1,9 @@
-// A driver and a runtime in one small library, on host memory, for the tests of `hotpack replay`: they run its kernels,
-// so that what it checks can be made to fail.
+// A driver and a runtime in one small library, on host memory, for the tests of `hotpack replay`. They run its kernels,
+// so that its checks can be made to fail.
 //   FAKE_CUDA_FAIL_AT=N   the N-th allocation (from 1) fails
 //   FAKE_CUDA_SHARE=1     every allocation returns the same memory
 //   FAKE_CUDA_NO_MODULE=1 modules cannot be loaded
-//   FAKE_CUDA_LOG=FILE    one line a call that matters, "malloc BYTES" and so on
+//   FAKE_CUDA_LOG=FILE    one line per relevant call, "malloc BYTES" and so on
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ void Log(const char* format, ...) {
   if (write(file, line, static_cast<size_t>(length)) != length) abort();
 }
 
-// What is live, so that leak checkers see it: a program may end with device memory that it has not given back.
+// Live blocks, reachable for leak checkers: a program may end with device memory that it has not freed.
 std::set<void*>& Live() {
   static auto* live = new std::set<void*>;
   return *live;

@@ -1,4 +1,4 @@
-// A driver that has one device and can do nothing: what gpu_check asks before it starts its steps.
+// A driver with one device and no abilities: it answers gpu_check's queries before the first step.
 #include <cuda.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What gpu_check makes of recordings with kernel times, good ones and bad ones.
+// gpu_check's results for recordings with kernel times, good ones and bad ones.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -31,7 +31,8 @@ exec "$@"
 )";
 
 constexpr char kProbe[] = R"(#!/bin/sh
-echo '{"program": "gpu_probe", "findings": [{"name": "cupti.free", "result": "RESULT", "expected": "E", "seen": "S"}], "figures": []}'
+echo '{"program": "gpu_probe", "findings": [)"
+                          R"({"name": "cupti.free", "result": "RESULT", "expected": "E", "seen": "S"}], "figures": []}'
 )";
 
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {

@@ -1,4 +1,4 @@
-// gpu_check with programs that lie, fail and hang: what it makes of them, and the document that it writes.
+// gpu_check's results for programs that lie, fail and hang, and the document that it writes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -64,7 +64,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
 
 class GpuCheckTest : public ::testing::Test {
  protected:
-  // A kit of gpu_check itself, the simulated device, and what the test adds.
+  // A kit of gpu_check itself, the simulated device, and the test's additions.
   GpuCheckTest() {
     fs::create_directories(Path("kit/bin"));
     fs::create_directories(Path("kit/lib"));
@@ -320,8 +320,8 @@ TEST(ChildTest, EndsAsTheProgramDoes) {
 TEST(FindingsTest, ReadsWhatProgramsTell) {
   using namespace hotpack::check;
   std::string error;
-  const std::string object =
-      R"({"program": "p", "findings": [{"name": "n", "result": "differs", "expected": "e", "seen": "s"}], "figures": []})";
+  const std::string object = R"({"program": "p", "findings": [)"
+                             R"({"name": "n", "result": "differs", "expected": "e", "seen": "s"}], "figures": []})";
   for (const std::string& text : {object, "a line {\n" + object + "\n", "{not json\n" + object}) {
     const auto found = ParseFindings(text, &error);
     ASSERT_TRUE(found) << text << error;

@@ -1,5 +1,4 @@
-// What gpu_check makes of benchmarks and of PyTorch's models: stand-ins that fail, differ, hold too much, or are not
-// there.
+// gpu_check's results for benchmarks and PyTorch's models: stand-ins that fail, differ, hold too much, or are missing.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -29,7 +28,8 @@ while [ "$1" != -- ]; do
   shift
 done
 shift
-echo '{"requests": 1000, "requests_steady": 800, "planned_steady": PLANNED, "steady_iteration": 3, "live_peak": 100000000,
+echo '{"requests": 1000, "requests_steady": 800, "planned_steady": PLANNED,)"
+                            R"( "steady_iteration": 3, "live_peak": 100000000,
   "reserved_peak": HELD, "reserved_steady": HELD, "driver_memory_calls_steady": 0}' > "$stats"
 exec "$@"
 )";
@@ -49,7 +49,8 @@ case $allocator in
   default) held=130000000; loss=PLAIN ;;
   expandable) held=110000000 ;;
   preload) loss=OURS ;;
-  hotpack) more=', "hotpack": {"requests_steady": 10, "planned_steady": 10, "steady_iteration": 3, "live_peak": 100000000,
+  hotpack) more=', "hotpack": {"requests_steady": 10, "planned_steady": 10,)"
+                           R"( "steady_iteration": 3, "live_peak": 100000000,
     "reserved_peak": 105000000, "reserved_steady": 105000000, "driver_memory_calls_steady": 0}' ;;
 esac
 echo $loss > "$losses"
@@ -70,8 +71,10 @@ exit STATUS
 constexpr char kTimes[] = R"({"context": {}, "benchmarks": [
  {"name": "OnScriptPair", "run_name": "OnScriptPair", "run_type": "iteration", "real_time": 20.0, "time_unit": "ns"},
  {"name": "OnScriptPair", "run_name": "OnScriptPair", "run_type": "iteration", "real_time": 40.0, "time_unit": "ns"},
- {"name": "OnScriptPair_cv", "run_name": "OnScriptPair", "run_type": "aggregate", "real_time": 9e9, "time_unit": "ns", "waits": NaN},
- {"name": "T", "run_name": "Threads/real_time/threads:2", "run_type": "iteration", "real_time": 3.0, "time_unit": "ms", "ratio": 1.5},
+ {"name": "OnScriptPair_cv", "run_name": "OnScriptPair", "run_type": "aggregate",)"
+                          R"( "real_time": 9e9, "time_unit": "ns", "waits": NaN},
+ {"name": "T", "run_name": "Threads/real_time/threads:2", "run_type": "iteration",)"
+                          R"( "real_time": 3.0, "time_unit": "ms", "ratio": 1.5},
  {"name": "MutexPair", "run_name": "MutexPair", "run_type": "iteration", "real_time": 60.0, "time_unit": "ns"}]})";
 
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {
@@ -211,8 +214,8 @@ TEST_F(GpuCheckTorchTest, BenchmarksBecomeFigures) {
 }
 
 TEST_F(GpuCheckTorchTest, ABenchmarkWithAnErrorFails) {
-  const std::string wrong =
-      R"({"benchmarks": [{"run_name": "A", "run_type": "iteration", "error_occurred": true, "error_message": "off script"}]})";
+  const std::string wrong = R"({"benchmarks": [{"run_name": "A", "run_type": "iteration", "error_occurred": true,)"
+                            R"( "error_message": "off script"}]})";
   AddProgram("kit/bin/serving_bench", Replaced(Replaced(kBenchmark, "DOCUMENT", wrong), "STATUS", "1"));
   const Outcome outcome = Check("benchmarks");
   EXPECT_EQ(outcome.code, 1);

@@ -1,4 +1,4 @@
-// HiGHS, for tests that have it solve exported models.
+// HiGHS, for tests that solve exported models with it.
 #pragma once
 
 #include <cstdlib>

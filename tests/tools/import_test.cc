@@ -1,5 +1,5 @@
-// `hotpack import`, and `hotpack export --format torch-snapshot`, as people use them: what is written, one line for
-// every refusal, and nothing half written.
+// `hotpack import`, and `hotpack export --format torch-snapshot`, as people use them: the written files, one line for
+// every rejection, and no partial files.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -110,7 +110,7 @@ TEST_F(ImportTest, APackingInstance) {
       "hotpack import: " + huge + ": block x has 2000000000000 bytes, more than the 1099511627776 of a recording");
 }
 
-// What is exported as an instance is what is packed.
+// The exported instance is the packed one.
 TEST_F(ImportTest, ARecordingAsAnInstance) {
   const std::string recording = kData + "cnn-carried.csv";
   const Outcome outcome = Hotpack({"export", recording, "--format", "minimalloc", "-o", Path("i.csv")});
@@ -192,8 +192,8 @@ TEST_F(ImportTest, WritesOverAFileOnlyWhenToldTo) {
   EXPECT_THAT(ReadFile(out), StartsWith("\x89hotpack"));
 }
 
-// A reader that waits for more, or a pipe that nobody empties: the signal ends it as it ends any program, and what was
-// there before is still there.
+// A reader that waits for more, or a pipe without a reader: the signal ends it as it ends any program, and the earlier
+// file remains.
 TEST_F(ImportTest, AnInterruptLeavesNothing) {
   const std::string out = Write("there.trace", "precious"), pipe = Path("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -219,7 +219,7 @@ TEST_F(ImportTest, AnInterruptLeavesNothing) {
   }
 }
 
-// The signal comes while the file is written beside its name, which takes long enough because it is large.
+// The signal comes while the file is written under a temporary name, which takes long enough because it is large.
 TEST_F(ImportTest, AnInterruptRemovesTheTemporaryFile) {
   const std::string big = Path("big.csv"), out = Path("out.trace");
   std::ofstream writer(big);

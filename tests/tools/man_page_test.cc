@@ -1,4 +1,4 @@
-// What is made from the definitions of the options: hotpack(1) and the completion of bash.
+// Texts made from the definitions of the options: hotpack(1) and bash's completion.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -93,7 +93,7 @@ TEST_F(PackCommandTest, ItDoesNotFit) {
   EXPECT_THAT(text.out, HasSubstr("lower bound  11 (11 B)\nheight       none of at most 10: proved\n"));
 }
 
-// What was found is valid, though too high, and is written.
+// The result is valid, though too high, and is written.
 TEST_F(PackCommandTest, ItIsNotKnown) {
   const std::string load = std::to_string(hotpack::testing::ReferenceLoad(hotpack::testing::HardInstance(400, 1)));
   const nlohmann::json object =

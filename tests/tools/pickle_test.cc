@@ -1,5 +1,5 @@
-// Pickles: what Python writes in each protocol is read, what is no data is refused before anything happens, what is
-// broken says where; and what the writer writes Python reads.
+// Pickles: the reader reads Python's output in each protocol, rejects what is not data before it has any effect, and
+// names the place of a fault. Python reads the writer's output.
 #include <unistd.h>
 
 #include <cstdint>
@@ -65,7 +65,8 @@ for _ in range(200): deep = [deep]
 shared = {'name': 'hello'}
 value = {
     'numbers': [0, 1, 255, 256, 65535, 65536, -1, -129, 2**31 - 1, 2**31, -2**31 - 1, 2**63 - 1, -2**63],
-    'flag': True, 'other': 'x' * 300, 'floats': [1.5, float('nan')], 'bytes': [b'abc', b'y' * 300] if int(sys.argv[2]) > 2 else None,  # of protocol 2: a call
+    'flag': True, 'other': 'x' * 300, 'floats': [1.5, float('nan')],
+    'bytes': [b'abc', b'y' * 300] if int(sys.argv[2]) > 2 else None,  # of protocol 2: a call
     'nested': [shared, shared, (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), None, 2**100, deep,
                {'flag': False, 'filename': 'a.py', 'line': 3}, {'filename': 'a.py'}, 'hello', 'unknown',
                {'numbers': list(range(2500))}],
@@ -179,7 +180,7 @@ TEST(PickleReaderTest, SaysWhereItIsMalformed) {
   EXPECT_EQ(ErrorOf("\x80\x02N.what follows is not looked at"), "read");
 }
 
-// However small the file: what it makes the reader hold is bounded.
+// The reader's memory is bounded, however small the file.
 TEST(PickleReaderTest, MemoryIsBounded) {
   constexpr uint64_t kLimit = uint64_t{16} << 20;
   for (const std::string piece : {"]", "}", "(", "N", "]\x94", "}\x94",

@@ -66,7 +66,7 @@ TEST_F(PlanCommandTest, EveryPlannerKeepsToTheBudgetAndIsVerified) {
 TEST_F(PlanCommandTest, TheProgramsOwnPeak) {
   const nlohmann::json chain = PlanJson({kGraph});
   EXPECT_EQ(chain["operators"], 25);
-  EXPECT_EQ(chain["program_peak"], chain["live_peak"]);  // nothing is said of when the program lets go of what
+  EXPECT_EQ(chain["program_peak"], chain["live_peak"]);  // no release times are given
   // x is used by the first operator alone, and there until the second has run.
   const std::string log = Write("late.log", R"({"ANNOTATION":"START","INSTRUCTION":"ANNOTATE"}
 {"INSTRUCTION":"CONSTANT","NAME":"x"}
@@ -148,7 +148,8 @@ TEST_F(PlanCommandTest, GraphsThatAreWrong) {
   const std::string cycle = Write(
       "cycle",
       R"({"format": "hotpack-graph", "version": 1, "storages": [{"name": "a", "bytes": 1}, {"name": "b", "bytes": 1}],
-    "operators": [{"name": "f", "cost_ns": 1, "reads": ["a"], "writes": ["b"]}, {"name": "g", "cost_ns": 1, "reads": ["b"], "writes": ["a"]}]})");
+    "operators": [{"name": "f", "cost_ns": 1, "reads": ["a"], "writes": ["b"]},)"
+      R"( {"name": "g", "cost_ns": 1, "reads": ["b"], "writes": ["a"]}]})");
   ExpectRefused({cycle}, cycle + ": a cycle: each of these operators needs the next, and the last the first: f, g");
 }
 
@@ -192,14 +193,17 @@ TEST_F(PlanCommandTest, ASweepIsMonotoneAndDrawn) {
   EXPECT_THAT(both.err, HasSubstr("--budget excludes --sweep"));
 }
 
-// Checkmate's optimum by a solver, and the search beside it.
+// Checkmate's optimum by a solver, compared with the search.
 TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
   if (RunProgram({"/bin/sh", "-c", "command -v cbc"}, {}).code != 0) GTEST_SKIP() << "cbc is not installed";
   const std::string small = R"({"format": "hotpack-graph", "version": 1,
-    "storages": [{"name": "x", "bytes": 512, "given": true}, {"name": "a", "bytes": 1024}, {"name": "b", "bytes": 1024}, {"name": "c", "bytes": 1024},
+    "storages": [{"name": "x", "bytes": 512, "given": true}, {"name": "a", "bytes": 1024},)"
+                            R"( {"name": "b", "bytes": 1024}, {"name": "c", "bytes": 1024},
                  {"name": "d", "bytes": 512, "kept": true}],
-    "operators": [{"name": "f", "cost_ns": 10, "reads": ["x"], "writes": ["a"]}, {"name": "g", "cost_ns": 20, "reads": ["a"], "writes": ["b"]},
-                  {"name": "h", "cost_ns": 30, "reads": ["b"], "writes": ["c"]}, {"name": "i", "cost_ns": 5, "reads": ["a", "c"], "writes": ["d"]}]})";
+    "operators": [{"name": "f", "cost_ns": 10, "reads": ["x"], "writes": ["a"]},)"
+                            R"( {"name": "g", "cost_ns": 20, "reads": ["a"], "writes": ["b"]},
+                  {"name": "h", "cost_ns": 30, "reads": ["b"], "writes": ["c"]},)"
+                            R"( {"name": "i", "cost_ns": 5, "reads": ["a", "c"], "writes": ["d"]}]})";
   const std::string graph = Write("graph.json", small), model = Path("model.lp"), solution = Path("model.sol"),
                     plan = Path("plan.json");
   const Outcome exported = Plan({"export", graph, "--budget", "2560", "--out", model});

@@ -25,8 +25,8 @@ using ::testing::ElementsAreArray;
 
 std::vector<std::string>* hook_log = nullptr;
 
-// Writes down what it is asked for: "+100" allocates 100 bytes, "-100" releases such a block. Blocks are told apart by
-// their order: the log of a release ends in #N, the block's ordinal.
+// Records its calls: "+100" allocates 100 bytes, "-100" releases such a block. Blocks are distinguished by their order:
+// the log of a release ends in #N, the block's ordinal.
 class LogDevice : public ReplayDevice {
  public:
   std::string Allocate(uint64_t bytes, uint32_t stream, uint64_t* address) override {
@@ -131,7 +131,7 @@ TEST(PlayerTest, RepeatsCarriedBlocks) {
                                       "step", "-200#4", "+100", "+200", "-100#5",  // repetitions
                                       "step", "-200#6", "+100", "+200", "-100#7",  //
                                       "step", "-9#0",                              // the rest of the recording
-                                      "-200#8"));                                  // what is left
+                                      "-200#8"));                                  // the rest
   EXPECT_EQ(played.result.requests, 9u);
   EXPECT_EQ(played.result.step_ns.size(), 4u);
   EXPECT_EQ(played.result.live_peak, 1536u);
@@ -211,8 +211,8 @@ TEST(PlayerTest, AFailedRequestEndsIt) {
   EXPECT_EQ(result.error, "request 2 of 200 bytes: out of memory");
 }
 
-// A repetition does what the recording would have shown, had it gone on: random steady programs, recorded for K steps
-// and repeated, against the same program recorded for longer.
+// A repetition does the same as a longer recording: random steady programs, recorded for K steps and repeated, against
+// the same program recorded for longer.
 TEST(PlayerTest, RepetitionsEqualALongerRecording) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,4 @@
-// A recording with notes, made by hand: what collectors would have added to a small training step.
+// A recording with notes, made by hand, like a collector's for a small training step.
 #pragma once
 
 #include "profiler/trace_file.h"

@@ -1,4 +1,4 @@
-// What the report, the SVG and the Chrome trace say of recordings: columns, iterations, notes, curves, files.
+// Recordings in the report, the SVG and the Chrome trace: columns, iterations, notes, curves, files.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -35,7 +35,7 @@ std::vector<uint64_t> Read(const Json& column) {
   return values.ok() ? *values : std::vector<uint64_t>();
 }
 
-// A recording of equal steps, each of these sizes in order, each block released when the next but `life` is asked for.
+// A recording of equal steps with these sizes in order. Each block is released at the next request but `life`.
 TraceFile Steps(const std::vector<std::vector<uint64_t>>& steps, size_t life) {
   TraceFile file;
   std::vector<std::pair<uint64_t, uint64_t>> live;

@@ -263,6 +263,53 @@ class PagesTest(ResultsTest):
         (folder / "figure2.md").unlink()
         self.assertIn("not both", self.run_it("--check", code=2))
 
+    def test_a_page_of_long_tables_is_in_a_folder_of_its_own(self):
+        self.put("figure", {**HEAD, "schema": "hotpack-some"})
+        origin = "By `bench/some --json FILE`, 2026-03-01: A processor, 4 cores, no GPU; hotpack 0.1.0, commit `0123456789ab`."
+        (self.root / "bench" / "results" / "figure.md").write_text("# Figure\n\n" + origin + "\n\n![a](figure.svg)\n")
+        page = self.root / "docs" / "results" / "page.md"
+        page.parent.mkdir()
+        page.write_text(marked("markdown figure"))
+        self.assertIn("docs/results/page.md: markdown figure: not up to date", self.run_it("--check", code=1))
+        self.run_it()
+        self.assertIn("![a](../../bench/results/figure.svg)", page.read_text())
+        self.assertEqual(self.run_it("--check"), "")
+
+    def test_short_tables_of_planners(self):
+        graph = {"graph": "net", "program_bytes": 2_000_000}
+        rows = [{"graph": "net", "point": f"{i} of 20", "part": i / 20, "bound": 1.0, "search_ratio": search, "chen_ratio": chen,
+                 "dtr_ratio": dtr} for i, search, chen, dtr in ((5, None, 1.5, 1.4), (10, 1.2, 1.3, None), (15, 1.1, None, None))]
+        head = {**HEAD, "schema": "hotpack-planner"}
+        self.put("budgets", {**head, "section": "budgets", "graphs": [graph], "rows": rows})
+        page = self.page(marked("planner_brief") + marked("planner_papers"))
+        self.run_it()
+        for part in ("Three of 3 budgets of each graph.", "Not measured yet: `bench/planner chen --out bench/results/planner` does.",
+                     "| net   |            2 |  25.0% |   none | 1.4000 dtr |  50.0% | 1.2000 | 1.3000 chen |  75.0% | 1.1000 |       none |"):
+            self.assertIn(part, page.read_text())
+        figures = [{"ours": 1.04, "published": 1.0}, {"ours": 1.06, "published": 1.0}, {"ours": 3.0, "published": None}]
+        for section in ("chen", "echo", "dqn", "exact"):
+            self.put(section, {**head, "section": section, "rows": figures, "orderings": [{"holds": True}, {"holds": False}]})
+        self.run_it()
+        self.assertRegex(page.read_text(), r"\| Echo +\| +3 \| +2 \| +1 \| +1 of 2 \| 2026-03-01 \| `0123456789ab` \|")
+
+    def test_short_tables_of_the_packer_and_of_benchmarks(self):
+        sections = {name: {"rows": [{}, {}], "columns": [], "summary": f"all of {name}"}
+                    for name in ("traces", "capacity", "optimum", "large", "scale", "heuristics", "paper")}
+        self.put("packer", {**HEAD, "schema": "hotpack-packer", "sections": sections})
+        page = self.page(marked("packer_brief") + marked("benchmarks_brief"))
+        self.run_it()
+        for part in ("| capacity | 2 | all of capacity | 2026-03-01 | `0123456789ab` |",
+                     "Not measured yet: `bench/benchmarks --out bench/results` does."):
+            self.assertIn(part, page.read_text())
+        for name, rows in (("serving_bench", ("OnScriptPair", "BestFitPair/5000", "MallocPair")), ("hook_bench", ("hotpack/DriverPair",)),
+                           ("recorder_bench", ("PairRecorded/iterations:2560000",)), ("plan_bench", ("Load/nested/blocks:1000000",)),
+                           ("startup_bench", ("no CUDA/alone/real_time", "no CUDA/preloaded/real_time"))):
+            self.put(name, {**HEAD, "schema": "hotpack-benchmarks", "repetitions": 5, "benchmarks": [
+                {"run_name": row, "real_time": 12.5, "cpu_time": 12.5, "time_unit": "ns", "scatter": 0} for row in rows]})
+        self.run_it()
+        self.assertRegex(page.read_text(), r"\| `malloc` and `free` +\| +`serving_bench`, MallocPair \| 12.5 ns \|")
+        self.assertEqual(page.read_text().count("By `bench/some"), 1)
+
     def test_pages_that_are_wrong(self):
         for text, word in ((marked("nothing"), "'nothing' is no table"), (marked("packer"), "is no table"),
                            (marked("torch_memory x"), "is no table"), (marked("output unknown"), "no output 'unknown'"),

@@ -1,5 +1,5 @@
-// Snapshots and logs in memory: what becomes of each kind of entry, and that a recording survives the way to a snapshot
-// and back.
+// Snapshots and logs in memory: the result of each kind of entry, and that a recording survives the conversion to a
+// snapshot and back.
 #include <cstdint>
 #include <fstream>
 #include <optional>
@@ -341,14 +341,14 @@ TEST(SnapshotRoundTripTest, SizesStreamsOrderMarksAndTimesSurvive) {
   }
 }
 
-// Python's own reader and its own book-keeping: every entry with what the viewers look for, blocks inside the segment,
-// no two live ones on the same bytes, the blocks of the segment those that are live in the end.
+// Python's own reader and its own book-keeping. Every entry has the members that the viewers need, blocks lie inside
+// the segment, no two live ones overlap, and the segment's blocks are those live at the end.
 constexpr char kCheck[] = R"(
 import pickle, pickletools, sys
 # What the viewer in the browser reads of a pickle.
-known = set('APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT EMPTY_LIST EMPTY_TUPLE FRAME '
-            'LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE PROTO SETITEM SETITEMS SHORT_BINUNICODE STOP '
-            'TUPLE TUPLE1 TUPLE2 TUPLE3'.split())
+known = set('APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT '
+            'EMPTY_LIST EMPTY_TUPLE FRAME LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE '
+            'PROTO SETITEM SETITEMS SHORT_BINUNICODE STOP TUPLE TUPLE1 TUPLE2 TUPLE3'.split())
 for path in sys.argv[1:]:
     with open(path, 'rb') as file: operations = list(pickletools.genops(file))
     assert {operation.name for operation, _, _ in operations} <= known

@@ -1,5 +1,5 @@
-// With PyTorch itself: what its caching allocator recorded is imported whole, and its own viewers open what is
-// exported. Needs a Python with torch: of HOTPACK_TORCH_PYTHON, else of the build's torch-venv, else python3.
+// With PyTorch itself: the recording of its caching allocator is imported completely, and its own viewers open the
+// exported file. Needs a Python with torch: HOTPACK_TORCH_PYTHON, else the build's torch-venv, else python3.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -81,15 +81,15 @@ TEST_F(TorchSnapshotTest, WhatPyTorchRecordsIsImported) {
   }
 }
 
-// python -m torch.cuda._memory_viz, each of its commands, in one interpreter. flamegraph.pl, which two of them would
-// fetch, is one that prints what it reads.
+// Runs each command of python -m torch.cuda._memory_viz in one interpreter. flamegraph.pl, which two of them would
+// fetch, is replaced by one that prints its input.
 constexpr char kView[] = R"(
 import os, runpy, sys, warnings
 warnings.simplefilter('ignore')
 snapshot, folder = sys.argv[1:]
 import torch
-for command, output in (('trace', None), ('stats', None), ('trace_plot', 'trace.html'), ('segment_plot', 'segment.html'),
-                        ('memory', 'memory.svg'), ('segments', 'segments.svg')):
+for command, output in (('trace', None), ('stats', None), ('trace_plot', 'trace.html'),
+                        ('segment_plot', 'segment.html'), ('memory', 'memory.svg'), ('segments', 'segments.svg')):
     sys.argv = ['_memory_viz', command, snapshot] + (['-o', os.path.join(folder, output)] if output else [])
     runpy.run_module('torch.cuda._memory_viz', run_name='__main__')
 )";

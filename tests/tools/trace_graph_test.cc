@@ -143,14 +143,14 @@ TEST(TraceGraphTest, PlansCopyAndNeverComputeAgain) {
   const remat::Values values = ValuesOf(*graph);
   const remat::Outcome whole = *Simulate(*graph, Baseline(*graph, remat::Release::kAsTheProgram));
   EXPECT_EQ(whole.live_peak, 1'201'000);
-  std::vector<remat::Way> ways(values.gaps.size(), remat::Way::kAgain);
-  const remat::Schedule again = Rebuild(*graph, values, ways).schedule;
+  std::vector<remat::GapAction> ways(values.gaps.size(), remat::GapAction::kRecompute);
+  const remat::Schedule again = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, again), "");
   EXPECT_EQ(Simulate(*graph, again)->live_peak, whole.live_peak);
   for (size_t g = 0; g < ways.size(); ++g) {
-    ways[g] = values.gaps[g].before > values.gaps[g].after + 4 ? remat::Way::kSwap : remat::Way::kHold;
+    ways[g] = values.gaps[g].before > values.gaps[g].after + 4 ? remat::GapAction::kOffload : remat::GapAction::kKeep;
   }
-  const remat::Schedule schedule = Rebuild(*graph, values, ways).schedule;
+  const remat::Schedule schedule = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, schedule), "");
   const remat::Outcome outcome = *Simulate(*graph, schedule);
   EXPECT_LT(outcome.live_peak, whole.live_peak / 2);

@@ -1,5 +1,5 @@
-// Writes the report of the sample recording to the file that is named: for tests/tools/report/page_test.py. With a word
-// more, its names are such as nobody should have.
+// Writes the report of the sample recording to the named file: for tests/tools/report/page_test.py. With another word,
+// its names are unusual on purpose.
 #include <cstdio>
 #include <fstream>
 

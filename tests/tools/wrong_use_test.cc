@@ -1,7 +1,7 @@
 // Every subcommand of `hotpack`, used wrongly: one line on stderr that begins with its name, the right exit code, and
-// no file left that is half written, renamed away or only temporary.
+// no file left that is partial, renamed or temporary.
 //
-// A new subcommand has a row in kSubcommands; a test fails for one that has none.
+// A new subcommand has a row in kSubcommands. A test fails for one without rows.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -39,11 +39,12 @@ struct Subcommand {
   std::vector<std::string> good;
   // The file under tests/data that IN stands for; "": it reads none.
   std::string input;
-  // The options that name an output, those in `good` among them. Any may be given instead of, or beside, what is there.
+  // The options that name an output, those in `good` among them. Any may be given instead of, or in addition to, the
+  // others.
   std::vector<std::string> outputs;
   bool prints = false;       // facts on standard output
   bool needs_cuda = false;   // of the simulated device, or a program's
-  bool input_first = false;  // IN is read before anything else is asked of the machine
+  bool input_first = false;  // IN is read before any other access to the machine
 };
 
 const std::vector<Subcommand> kSubcommands = {
@@ -170,7 +171,7 @@ class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamIn
     return outcome.err;
   }
   static bool IsNamed(const std::string& name) { return GetParam().name == name; }
-  // The file that the good use of `verify` reads beside IN.
+  // The file that the good use of `verify` reads in addition to IN.
   void MakeSolution() const {
     if (!IsNamed("verify")) return;
     ASSERT_EQ(Hotpack({"pack", Data(), "--out", Path("out")}).code, 0);
@@ -181,7 +182,7 @@ class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamIn
 INSTANTIATE_TEST_SUITE_P(Each, WrongUse, testing::ValuesIn(kSubcommands),
                          [](const auto& row) { return std::string(row.param.name); });
 
-// What the tables below say of wrong uses counts only where the right one works.
+// The tables of wrong uses below are evidence only if the right use works.
 TEST_P(WrongUse, TheRightUseWorks) {
   if (!Possible()) GTEST_SKIP() << "no simulated device was built";
   const std::string out = Path("out");
@@ -339,7 +340,7 @@ TEST_P(WrongUse, NobodyReads) {
   EXPECT_EQ(gone.err, "");
 }
 
-// With descriptors closed that programs take for granted, what is printed does not end up in a file.
+// With descriptors closed that programs rely on, output does not end up in a file.
 TEST_P(WrongUse, ClosedDescriptors) {
   if (GetParam().outputs.empty()) return;
   if (!Possible()) GTEST_SKIP() << "no simulated device was built";
@@ -391,7 +392,7 @@ TEST_P(WrongUse, AnInterruptHalfWay) {
   }
 }
 
-// A program that is waited for gets the signal; nothing is left of what is kept for it meanwhile.
+// The program that hotpack waits for gets the signal. Nothing remains of the files kept for it meanwhile.
 TEST_P(WrongUse, AnInterruptOfAProgram) {
   const bool runs = IsNamed("run") || IsNamed("record") || IsNamed("doctor");
   if (!runs) return;

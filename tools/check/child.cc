@@ -34,7 +34,7 @@ void OnSignal(int number) {
   errno = saved;
 }
 
-// The first and the last part of a file.
+// Returns the first and the last part of a file.
 std::string ReadEnds(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
@@ -78,10 +78,10 @@ std::string ReadEnds(const std::string& path) {
   _exit(127);
 }
 
-// Waits until `pid` has ended or the deadline is over; then kills its group. Returns waitpid's status.
+// Waits until `pid` has ended or the deadline has passed; then kills its group. Returns waitpid's status.
 int WaitUntil(pid_t pid, Clock::time_point deadline, bool* timed_out) {
   int status = 0;
-  useconds_t pause = 500;  // soon for short children, seldom for long ones
+  useconds_t pause = 500;  // short for short children, long for long ones
   for (;;) {
     const pid_t ended = waitpid(pid, &status, WNOHANG);
     if (ended == pid) break;
@@ -93,7 +93,7 @@ int WaitUntil(pid_t pid, Clock::time_point deadline, bool* timed_out) {
     usleep(pause);
     if (pause < 20000) pause += pause / 4;
   }
-  kill(-pid, SIGKILL);  // what it left behind
+  kill(-pid, SIGKILL);  // processes that it left behind
   return status;
 }
 
@@ -115,9 +115,9 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
     outcome.err = strerror(errno);
     return outcome;
   }
-  setpgid(pid, pid);  // here too: it may not have come to it before it has to be killed
+  setpgid(pid, pid);  // here too: the child may have to be killed before its own call
   running.store(pid);
-  if (Interrupted() != 0) kill(-pid, SIGKILL);  // it came before the handler knew whom to kill
+  if (Interrupted() != 0) kill(-pid, SIGKILL);  // the signal came before the handler knew the child
   const auto deadline = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
   const int status = WaitUntil(pid, deadline, &outcome.timed_out);
   running.store(0);

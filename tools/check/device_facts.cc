@@ -23,7 +23,7 @@ struct Driver {
   decltype(&::cuDeviceGetCount) count;
   decltype(&::cuDeviceGet) get;
   decltype(&::cuDeviceGetName) name;
-  decltype(&::cuDeviceTotalMem) memory;  // cuda.h makes it the _v2 of the function
+  decltype(&::cuDeviceTotalMem) memory;  // cuda.h maps it to the _v2 function
   decltype(&::cuDeviceGetAttribute) attribute;
 };
 
@@ -58,7 +58,7 @@ nlohmann::ordered_json Device(const Driver& driver, CUdevice device) {
   };
 }
 
-// The shared runtime that programs here would load; 0 if there is none.
+// Returns the version of the shared runtime that programs here would load; 0 if there is none.
 int RuntimeVersion() {
   for (const char* name : {"libcudart.so.13", "libcudart.so.12"}) {
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -70,7 +70,7 @@ int RuntimeVersion() {
   return 0;
 }
 
-// Empty, or why there is no device.
+// Returns an empty string, or why there is no device.
 std::string Ask(nlohmann::ordered_json* facts) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return std::string("no driver: ") + dlerror();

@@ -1,4 +1,4 @@
-// Findings and figures: what a program tells gpu_check as JSON on its stdout, and what gpu_check adds of its own.
+// Findings and figures: programs print them as JSON on stdout, and gpu_check adds its own.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace hotpack::check {
 enum class Result {
   kPass,     // as expected
   kFail,     // hotpack, or a program of the check, is wrong
-  kDiffers,  // an answer other than documented: the driver's or, under hotpack, hotpack's; worth writing down
+  kDiffers,  // an answer other than documented, by the driver or, under hotpack, by hotpack
   kSkip,     // not possible here: `seen` has the reason
 };
 
@@ -27,9 +27,9 @@ struct Finding {
 struct Figure {
   std::string name;
   std::string unit;
-  double median = 0;  // of an even number of samples, the mean of the middle two
-  double low = 0;     // first decile, nearest rank; of less than ten samples the least
-  double high = 0;    // last decile; of less than ten samples the largest
+  double median = 0;  // of an even number of samples: the mean of the middle two
+  double low = 0;     // first decile, nearest rank; below ten samples the minimum
+  double high = 0;    // last decile; below ten samples the maximum
   size_t samples = 0;
 };
 
@@ -46,8 +46,8 @@ Figure Summarize(std::string name, std::string unit, std::vector<double> samples
 nlohmann::ordered_json ToJson(const Finding& finding);
 nlohmann::ordered_json ToJson(const Figure& figure);
 
-// The object in what a program wrote to stdout: lines before it are passed over. Nothing, and the reason in *error, if
-// there is none or it lacks a field.
+// Parses the object in a program's stdout; skips lines before it. Returns nothing, with the reason in *error, if there
+// is no object or a field is missing.
 std::optional<Findings> ParseFindings(const std::string& text, std::string* error);
 
 }  // namespace hotpack::check

@@ -20,7 +20,7 @@ double NanosecondsOf(const std::string& unit) {
   throw std::invalid_argument("the unit of time '" + unit + "'");
 }
 
-// Without the words that only say how it was measured.
+// Returns the name without the words about the way of measuring.
 std::string PlainName(std::string name) {
   for (const char* word : {"/real_time", "/iterations:"}) {
     const size_t begin = name.find(word);
@@ -31,7 +31,7 @@ std::string PlainName(std::string name) {
   return name;
 }
 
-// The file's document. Means of figures that are all 0 are written as NaN there, which is no JSON.
+// Parses the file's document. It contains NaN, which is no JSON, for means of figures that are all 0.
 nlohmann::json Read(const std::string& path) {
   std::ifstream file(path);
   std::string text(std::istreambuf_iterator<char>(file), {});
@@ -41,9 +41,9 @@ nlohmann::json Read(const std::string& path) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
-// One repetition. Appends the names in their order to *names.
+// Reads one repetition. Appends the names in their order to *names.
 void Take(const nlohmann::json& line, std::vector<std::string>* names, Samples* times, Samples* ratios, Step* step) {
-  if (line.value("run_type", "iteration") != "iteration") return;  // a mean of others
+  if (line.value("run_type", "iteration") != "iteration") return;  // a mean of other runs
   const std::string name = PlainName(line.at("run_name").get<std::string>());
   if (line.value("error_occurred", false)) {
     step->Check(false, name, "it measures what its name says", line.value("error_message", "an error"));

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Prints Python's directories of packages, one a line.
+// Prints Python's directories of packages, one per line.
 constexpr char kPythonScript[] =
     "import site,sys\n"
     "for d in site.getsitepackages()+[site.getusersitepackages()]: print(d)";
@@ -52,7 +52,7 @@ std::string Environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// What the caller has set for other purposes must not change what is checked.
+// Removes the caller's settings for other purposes, so that they do not change the checks.
 void RemoveSettings(std::map<std::string, std::string>* environment) {
   for (const char* name :
        {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_DEBUG", "HOTPACK_EXCEPT", "HOTPACK_FREE_SYNC", "HOTPACK_ONLY",
@@ -112,7 +112,7 @@ std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std:
   path.push_back(kit.root + "/lib/cuda");  // last: the machine's own runtime is preferred
   std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", Join(path)}, {"LD_PRELOAD", ""}};
   RemoveSettings(&environment);
-  // A program's own search path comes before LD_LIBRARY_PATH; what is loaded already satisfies it.
+  // A program's own search path precedes LD_LIBRARY_PATH. A preloaded library already satisfies it.
   if (simulated) environment["LD_PRELOAD"] = kit.SimulatedDevice() + "/libcudart.so.13";
   return environment;
 }

@@ -1,13 +1,13 @@
-// What gpu_check works with: programs, libraries and traces that lie next to it, in a build tree or in a kit that was
-// carried here:
+// The files that gpu_check uses: programs, libraries and traces next to it, in a build tree or in a kit from another
+// machine:
 //
 //   bin/                   gpu_check, hotpack, request_bench, gpu_probe*, train_*, the benchmarks
 //   lib/                   libhotpack_preload.so.0, libhotpack.so.0, libhotpack_torch.so.0
-//   lib/bench/, .../cxx/   what the benchmarks alone are linked with; a C++ library where the machine's does not do (kits only)
+//   lib/bench/, .../cxx/   libraries of the benchmarks; a C++ library if the machine's is too old (kits only)
 //   lib/simgpu/            the simulated device
-//   lib/cuda/              libcudart.so.13, for a machine that has none (kits only)
+//   lib/cuda/              libcudart.so.13, for a machine without it (kits only)
 //   share/hotpack/traces/  small recordings
-//   bench/torch, python/   the training loops and the package; of a build tree those of the checkout around it
+//   bench/torch, python/   the training loops and the package; for a build tree those of its checkout
 #pragma once
 
 #include <map>
@@ -19,32 +19,32 @@ namespace hotpack::check {
 struct Kit {
   std::string root;  // absolute
   std::string Program(const std::string& name) const { return root + "/bin/" + name; }
-  bool Has(const std::string& program) const;  // and it can be executed
+  bool Has(const std::string& program) const;  // the program exists and is executable
   std::string SimulatedDevice() const { return root + "/lib/simgpu"; }
   bool HasSimulatedDevice() const;
   std::string BenchmarkLibraries() const { return root + "/lib/bench"; }
-  // bench/torch, here or in the checkout around a build tree; empty if there is none.
+  // Returns bench/torch, here or in the checkout around a build tree; empty if there is none.
   std::string TorchDirectory() const;
 };
 
-// The kit of the running executable.
+// Returns the kit of the running executable.
 Kit FindKit();
 
-// Directories with cuBLAS or cuDNN, in the usual places: /usr/local/cuda*/lib64 and Python's packages. Those that the
-// loader searches anyway are not among them.
+// Returns directories with cuBLAS or cuDNN from the usual places: /usr/local/cuda*/lib64 and Python's packages. Omits
+// those that the loader searches anyway.
 std::vector<std::string> FindLibraryDirectories(const std::string& scratch);
 
-// What a program is started with so that it finds its libraries; settings of hotpack and of the simulated device are
-// removed (empty values). `simulated`: the simulated device's come first, also for
-// programs whose own search path names others.
+// Returns the environment in which a program finds its libraries. Removes settings of hotpack and of the simulated
+// device (empty values). `simulated`: the simulated device's libraries come first, also for programs with other search
+// paths.
 std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std::vector<std::string>& directories,
                                                       bool simulated);
 
-// The same for Python, which finds its libraries itself: the search path is the caller's. On the simulated device its
-// libraries come first, also where Python's packages name others.
+// As LibraryEnvironment for Python, which finds its libraries itself: keeps the caller's search path. On the simulated
+// device its libraries come first, also where Python's packages name others.
 std::map<std::string, std::string> PythonEnvironment(const Kit& kit, bool simulated);
 
-// The recordings (.csv, .trace) directly in `directory`, sorted by name. Empty if it cannot be read.
+// Returns the recordings (.csv, .trace) directly in `directory`, sorted by name. Empty if it cannot be read.
 std::vector<std::string> FindTraces(const std::string& directory);
 
 }  // namespace hotpack::check

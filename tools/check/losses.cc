@@ -6,7 +6,7 @@
 namespace hotpack::check {
 namespace {
 
-// Where two runs part: "line 3: 0x1.8p+1, not 0x1.7p+1".
+// Returns the first difference of two runs: "line 3: 0x1.8p+1, not 0x1.7p+1".
 std::string FirstDifference(const std::string& expected, const std::string& seen) {
   size_t line = 1;
   for (size_t from = 0, other = 0;; ++line) {

@@ -1,4 +1,4 @@
-// What is known of this machine without asking the driver's API.
+// Facts about this machine without the driver's API.
 #pragma once
 
 #include <ctime>
@@ -8,10 +8,10 @@
 
 namespace hotpack::check {
 
-// The version of NVIDIA's kernel module, "580.65.06"; empty if there is none.
+// Returns the version of NVIDIA's kernel module, "580.65.06"; empty if there is none.
 std::string DriverVersion();
 
-// {"cpu", "cores", "memory_bytes", "kernel", "glibc"}. Nothing that names the machine or its owner.
+// Returns {"cpu", "cores", "memory_bytes", "kernel", "glibc"}. Names neither the machine nor its owner.
 nlohmann::ordered_json HostFacts();
 
 // "2026-03-01T12:00:00Z".

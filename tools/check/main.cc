@@ -39,13 +39,13 @@ class ScratchDirectory {
   }
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }  // empty: could not be made
+  const std::string& path() const { return path_; }  // empty: it could not be made
 
  private:
   std::string path_;
 };
 
-// Empty, or what is wrong with an option.
+// Returns an empty string, or the fault of an option.
 std::string CheckOptions(Options* options) {
   for (const std::string& only : options->only) {
     const std::string group = only.substr(0, only.find('/'));
@@ -62,9 +62,9 @@ std::string CheckOptions(Options* options) {
   return "";
 }
 
-// Runs the groups after facts; the document is brought up to date after each. Returns why it could not be written.
+// Runs the groups after `facts`, and updates the document after each. Returns an empty string, or why writing failed.
 std::string RunGroups(Session& session, const DeviceReport& report, const std::string& date, const OutputFile& file) {
-  double reserve = 0;  // seconds, for the groups to come
+  double reserve = 0;  // seconds, for the later groups
   for (const Group& group : kGroups) reserve += session.Wants(group.name) ? group.share : 0;
   for (const Group& group : kGroups) {
     if (!session.Wants(group.name) || Interrupted() != 0) continue;
@@ -120,7 +120,7 @@ int Main(int argc, char** argv) {
                  "Seconds for each step at most, if that is less than its own limit")
       ->check(CLI::Range(0.1, 86400.0));
   app.add_flag("--simulate", options.simulate, "Use the simulated device although there is a GPU");
-  app.add_flag("--print-facts", print_facts)->group("");  // what this program asks itself
+  app.add_flag("--print-facts", print_facts)->group("");  // used by this program itself
   app.footer("Exit code: 0 when nothing failed, 1 when something did, 2 on bad input.");
   try {
     app.parse(argc, argv);

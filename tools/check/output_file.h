@@ -1,4 +1,4 @@
-// The file of the result: taken before the run, so that no run is in vain, and brought up to date while it goes on.
+// The file of the result. Made before the run, so that no run is in vain, and updated while it goes on.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@ namespace hotpack::check {
 
 class OutputFile {
  public:
-  // Makes the file, empty. Without `force` one that is there is left alone. Empty, or why not.
+  // Makes an empty file. Without `force`, refuses an existing one. Returns an empty string or the error.
   std::string Open(const std::string& path, bool force);
-  // Replaces its contents at once, by renaming. Empty, or why not.
+  // Replaces the contents at once, by renaming. Returns an empty string or the error.
   std::string Write(const std::string& text) const;
   const std::string& path() const { return path_; }
 

@@ -36,12 +36,12 @@ ordered_json StepJson(const Step& step) {
 }
 
 void ReplaceAll(std::string* text, const std::string& what, const std::string& with) {
-  if (what.size() < 2) return;  // "/" as somebody's home
+  if (what.size() < 2) return;  // "/" as a home directory
   for (size_t at = 0; (at = text->find(what, at)) != std::string::npos; at += with.size())
     text->replace(at, what.size(), with);
 }
 
-// The file is to be kept with the project and must not say whose machine it was.
+// The file is kept with the project, so it must not identify the machine's owner.
 std::string WithoutPaths(std::string text, const Session& session) {
   ReplaceAll(&text, session.scratch() + "/", "SCRATCH/");
   for (const std::string& directory : session.options().traces) ReplaceAll(&text, directory + "/", "TRACES/");
@@ -63,8 +63,8 @@ bool Any(const Step&) { return true; }
 bool UnderHotpack(const Step& step) { return step.hotpack; }
 bool WithoutHotpack(const Step& step) { return !step.hotpack; }
 
-// Lines "  step  finding: expected ..., seen ...", for all findings with this result in such steps; a title before the
-// first.
+// Prints lines "  step  finding: expected ..., seen ..." for all findings with this result in such steps, after a
+// title.
 void PrintFindings(const Session& session, bool (*wanted)(const Step&), Result result, const char* title, FILE* file) {
   bool first = true;
   for (const Step& step : session.steps()) {
@@ -80,7 +80,7 @@ void PrintFindings(const Session& session, bool (*wanted)(const Step&), Result r
   }
 }
 
-// One line a reason, with the number of steps that have it.
+// Prints one line per reason, with the number of its steps.
 void PrintSkips(const Session& session, FILE* file) {
   std::map<std::string, std::pair<size_t, std::string>> reasons;
   for (const Step& step : session.steps()) {
@@ -160,7 +160,7 @@ std::string Document(const Session& session, const DeviceReport& report, const s
         {"skip", counts.skip}}},
       {"steps", steps},
   };
-  // What a program printed need not be UTF-8.
+  // A program's output need not be UTF-8.
   return WithoutPaths(document.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n", session);
 }
 

@@ -11,7 +11,7 @@
 namespace hotpack::check {
 namespace {
 
-constexpr double kQuickSeconds = 450;  // --quick ends in less than eight minutes whatever happens
+constexpr double kQuickSeconds = 450;  // --quick always ends in less than eight minutes
 constexpr size_t kErrorsKept = 2000;   // bytes
 
 std::vector<std::string> Directories(const Options& options, const std::string& scratch) {
@@ -24,7 +24,7 @@ std::vector<std::string> Directories(const Options& options, const std::string& 
   return directories;
 }
 
-// The last line of stderr that is no finding: what the program itself has to say.
+// Returns the last line of stderr that is no finding: the program's own message.
 std::string LastLine(const std::string& text) {
   std::istringstream lines(text);
   std::string last;
@@ -92,7 +92,7 @@ bool Session::Wants(const std::string& group, const std::string& name) const {
   const std::string full = name.empty() ? group : group + "/" + name;
   return options_.only.empty() || std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& only) {
            if (only == group || StartsWith(full, only)) return true;
-           return name.empty() && StartsWith(only, group + "/");  // a part of the group is wanted
+           return name.empty() && StartsWith(only, group + "/");  // a part of the group is selected
          });
 }
 
@@ -182,7 +182,7 @@ Step* Session::Run(const std::string& group, const Job& job) {
   if (!job.arena.empty()) step.environment["HOTPACK_ARENA"] = job.arena;
   std::map<std::string, std::string> environment =
       job.python ? PythonEnvironment(kit_, simulated_ && !job.hotpack) : environment_;
-  // `hotpack run --simulate` adds the simulated device itself; a preload of ours must not come twice.
+  // `hotpack run --simulate` adds the simulated device itself; it must not be preloaded twice.
   if (job.hotpack) environment["LD_PRELOAD"] = "";
   for (const auto& [name, value] : step.environment) environment[name] = value;
   if (!job.library_path.empty()) environment["LD_LIBRARY_PATH"].insert(0, job.library_path + ":");

@@ -1,4 +1,4 @@
-// One run of gpu_check: what it works with, its limits of time, and the steps that were done.
+// One run of gpu_check: its kit, its time limits, and its finished steps.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ const char* ModeName(Mode mode);
 struct Options {
   Mode mode = Mode::kFull;
   std::vector<std::string> only;    // groups or beginnings of "group/name"; empty: all
-  std::vector<std::string> traces;  // directories of recordings besides the kit's
-  std::string library_path;         // directories with colons between them, searched before those that are found
+  std::vector<std::string> traces;  // directories of recordings in addition to the kit's
+  std::string library_path;         // directories with colons between them, searched before those found automatically
   std::string out;                  // empty: named after device and date
-  double step_limit = 0;            // seconds for each step at most; 0: each step's own limit alone
+  double step_limit = 0;            // at most this many seconds per step; 0: only each step's own limit
   bool force = false;
   bool simulate = false;
 };
@@ -34,14 +34,14 @@ struct Step {
   std::string name;
   std::vector<std::string> command;  // empty: a comparison of other steps
   std::map<std::string, std::string> environment;
-  bool hotpack = false;  // run under it
+  bool hotpack = false;  // run under hotpack
   int exit_code = 0;
   bool timed_out = false;
   double seconds = 0;
   std::vector<Finding> findings;
   std::vector<Figure> figures;
   nlohmann::json stats;  // hotpack's figures of the run; null without
-  std::string errors;    // the end of stderr, if something was wrong
+  std::string errors;    // the end of stderr, if something failed
 
   std::string FullName() const { return group + "/" + name; }
   bool Failed() const;
@@ -49,18 +49,18 @@ struct Step {
   void AddFigure(std::string figure, std::string unit, std::vector<double> samples);
 };
 
-// A program to be run as a step.
+// A program to run as a step.
 struct Job {
   std::string name;                                // unique within its group
   std::vector<std::string> command;                // the program's path first
   bool hotpack = false;                            // under `hotpack run`
-  std::vector<std::string> hotpack_options;        // ... with these besides
+  std::vector<std::string> hotpack_options;        // ... with these options in addition
   std::string arena;                               // HOTPACK_ARENA: vmm, plain, or empty
-  std::map<std::string, std::string> environment;  // besides
-  std::string library_path;     // a directory of libraries that this program alone needs; empty: none
-  bool python = false;          // finds its libraries itself
-  double limit = 60;            // seconds
-  bool tells_findings = false;  // writes them to stdout
+  std::map<std::string, std::string> environment;  // set in addition
+  std::string library_path;                        // a directory of libraries for this program alone; empty: none
+  bool python = false;                             // finds its libraries itself
+  double limit = 60;                               // seconds
+  bool tells_findings = false;                     // writes its findings to stdout
 };
 
 class Session {
@@ -76,28 +76,28 @@ class Session {
   bool tiny() const { return options_.mode == Mode::kTiny; }
   bool full() const { return options_.mode == Mode::kFull; }
 
-  // How programs that are not run under hotpack are started: on the device, or on the simulated one.
+  // Sets how programs without hotpack run: on the device, or on the simulated one.
   void UseSimulatedDevice(bool simulated);
   bool simulated() const { return simulated_; }
   const std::map<std::string, std::string>& environment() const { return environment_; }
 
-  // False if --only leaves the step, or all steps of a group (empty `name`), out.
+  // Returns false if --only excludes the step, or all steps of a group (empty `name`).
   bool Wants(const std::string& group, const std::string& name = "") const;
 
-  // From now on steps of a group: with --quick they end `reserve` seconds before the whole does, so that the groups
-  // after it have their share.
+  // Begins a group of steps. With --quick they end `reserve` seconds before the whole run, so that later groups get
+  // their share.
   void BeginGroup(double reserve) { reserve_ = reserve; }
 
-  // Runs the job and records it. Adds the finding `ended`: the program ended by itself and its exit status is 0, or 1
-  // with a failed finding of its own. Null if the step was not wanted or there was no time left (which is recorded).
-  // The pointer stays good.
+  // Runs the job and records it. Returns null if the step is excluded or no time is left (which is recorded). The
+  // pointer stays valid. Adds the finding `ended`: the program ended by itself with exit status 0, or with 1 and a
+  // failed finding of its own.
   Step* Run(const std::string& group, const Job& job);
-  // A step without a program of its own.
+  // Adds a step without a program of its own.
   Step* Add(const std::string& group, const std::string& name);
-  // Records why something could not be done.
+  // Records why a step was not possible.
   void Skip(const std::string& group, const std::string& name, const std::string& reason);
 
-  // This path of the machine is written as `name` in the document.
+  // Writes this path of the machine as `name` in the document.
   void HidePath(const std::string& path, const std::string& name) { hidden_[path] = name; }
   const std::map<std::string, std::string>& hidden_paths() const { return hidden_; }
 
@@ -106,7 +106,7 @@ class Session {
 
  private:
   std::vector<std::string> FullCommand(const Job& job, const std::string& stats_file) const;
-  // `hurried`: the limit is less than the step's own, because of the limit of the whole.
+  // `hurried`: the limit is less than the step's own, because of the limit of the whole run.
   void ReadOutcome(const Job& job, double limit, bool hurried, const Outcome& outcome, Step* step) const;
   void Announce(const Step& step) const;
 

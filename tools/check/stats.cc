@@ -31,7 +31,7 @@ void AddStatsFigures(Step* step) {
     step->AddFigure("planned_share", "%", {PlannedShare(*step)});
     step->AddFigure("driver_memory_calls_steady", "calls per iteration", {Field(*step, "driver_memory_calls_steady")});
   }
-  // A plain arena takes most of the device whatever the job needs.
+  // A plain arena takes most of the device, independent of the job.
   const auto arena = step->environment.find("HOTPACK_ARENA");
   if (arena != step->environment.end() && arena->second == "plain") return;
   const double live = Field(*step, "live_peak");

@@ -1,4 +1,4 @@
-// The benchmarks of bench/ that time hotpack's own work, and the driver beside it: their figures.
+// The figures of the benchmarks of bench/, which time hotpack's own work and, for comparison, the driver's.
 #include <filesystem>
 #include <optional>
 
@@ -13,7 +13,7 @@ constexpr char kGroup[] = "benchmarks";
 // A Google Benchmark program.
 struct Program {
   const char* name;
-  const char* tiny;  // filters; "": all that it has
+  const char* tiny;  // filters; "": all of it
   const char* quick;
 };
 
@@ -28,7 +28,7 @@ constexpr Program kPrograms[] = {
 };
 constexpr char kPackerFull[] = "(training|random|cut) 10*/|AlexNet|GoogLeNet";
 
-// {program, dividend, divisor}: how many times longer the first one takes than hotpack, in the same process.
+// {program, dividend, divisor}: how many times longer the first takes than hotpack, in the same process.
 constexpr const char* kRatios[][3] = {
     {"serving_bench", "MutexPair", "OnScriptPair"},
     {"serving_bench", "MallocPair", "OnScriptPair"},
@@ -42,15 +42,15 @@ void AddRatio(const Step& dividend, const Step& divisor, const char* above, cons
   if (a != nullptr && b != nullptr && b->median > 0) to->AddFigure(name, "ratio", {a->median / b->median});
 }
 
-// Where the programs find their libraries; nothing if they cannot be started. With the machine's C++ library if it is
-// new enough, else with the kit's, which needs a newer glibc than the rest of it.
+// Returns the programs' library path; nothing if they cannot be started. Uses the machine's C++ library if it is new
+// enough. Else it uses the kit's, which needs a newer glibc than the other programs.
 std::optional<std::string> FindLibraries(const Session& session, const std::string& program) {
   const std::string own = session.kit().BenchmarkLibraries();
   for (const std::string& path : {own, own + ":" + own + "/cxx"}) {
     std::map<std::string, std::string> environment = session.environment();
     environment["LD_LIBRARY_PATH"].insert(0, path + ":");
     const std::vector<std::string> command = {session.kit().Program(program), "--benchmark_list_tests"};
-    if (RunChild(command, environment, 30, session.scratch()).code != 127) return path;  // 127: of the loader
+    if (RunChild(command, environment, 30, session.scratch()).code != 127) return path;  // 127: the loader's exit code
   }
   return std::nullopt;
 }
@@ -101,7 +101,7 @@ void RunHooks(Session& session, const Program& program, const std::string& libra
   }
 }
 
-// Requests of several threads together.
+// Measures requests of several threads at once.
 void RunThreads(Session& session) {
   for (const std::string workload : {"script", "mixed"}) {
     Job job = MakeJob(session, "request_threads", "/" + workload);

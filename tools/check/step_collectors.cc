@@ -1,4 +1,4 @@
-// Kernel times: a probe and a training program under `hotpack run --cupti`, and what their recordings hold then.
+// Kernel times: runs a probe and a training program under `hotpack run --cupti` and checks their recordings.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace hotpack::check {
 namespace {
 
 constexpr char kGroup[] = "collectors";
-constexpr double kTimedShare = 0.99;  // what was captured into a graph and never launched has no times
+constexpr double kTimedShare = 0.99;  // work captured into a graph that was never launched has no times
 
 std::string Percent(size_t part, size_t whole) {
   char text[64];
@@ -20,8 +20,8 @@ std::string Percent(size_t part, size_t whole) {
   return text;
 }
 
-// The program under hotpack with a recording and, if `iterations` is not empty, kernel times. Its step, and where the
-// recording is.
+// Runs the program under hotpack with a recording and, if `iterations` is not empty, kernel times. Returns its step,
+// and the path of the recording.
 Step* RunRecorded(Session& session, Job job, const std::string& iterations, std::string* trace) {
   *trace = session.scratch() + "/collectors.trace";
   std::error_code error;
@@ -32,7 +32,7 @@ Step* RunRecorded(Session& session, Job job, const std::string& iterations, std:
   return session.Run(kGroup, job);
 }
 
-// What the recording says of the launches: all with a name, nearly all with times, and these within the run.
+// Checks the recorded launches: all have a name, nearly all have times, and these are within the run.
 void CheckLaunches(const std::string& trace, Step* step) {
   const auto loaded = LoadTrace(trace);
   if (!loaded.ok()) {
@@ -44,7 +44,7 @@ void CheckLaunches(const std::string& trace, Step* step) {
   size_t named = 0, timed = 0, right = 0;
   std::set<NameOrdinal> kernels;
   const uint64_t events_end = loaded->trace.events.empty() ? 0 : loaded->trace.events.back().time_ns;
-  constexpr uint64_t kClocks = 1'000'000;      // ns: the device's clock and the host's are compared by CUPTI
+  constexpr uint64_t kClocks = 1'000'000;  // ns: tolerance of CUPTI's comparison of the device's clock with the host's
   constexpr uint64_t kAfter = 60'000'000'000;  // ns: work may end after the last request
   for (const Launch& launch : notes.launches) {
     if (launch.name != kNoName) kernels.insert(launch.name);
@@ -64,7 +64,7 @@ void CheckLaunches(const std::string& trace, Step* step) {
   step->Check(right == timed, "order", "begins before it ends, and not before it was launched", Percent(right, timed));
 }
 
-// Another tool after hotpack: gpu_probe is that tool.
+// Checks that another tool works after hotpack: gpu_probe is that tool.
 void CheckDetach(Session& session) {
   Job job;
   job.name = "gpu_probe/cupti/detach";

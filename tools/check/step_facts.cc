@@ -5,7 +5,7 @@
 namespace hotpack::check {
 namespace {
 
-// Asks in a child. Null if it has no device: the reason is in *reason.
+// Queries in a child. Returns null if it has no device: the reason is in *reason.
 nlohmann::ordered_json Ask(Session& session, std::string* reason) {
   const std::vector<std::string> command = {session.kit().Program("gpu_check"), "--print-facts"};
   const Outcome outcome = RunChild(command, session.environment(), session.tiny() ? 20 : 60, session.scratch());
@@ -44,7 +44,7 @@ bool RunFacts(Session& session, DeviceReport* report) {
   report->versions = facts.at("versions");
   report->versions["driver"] = session.simulated() ? "" : DriverVersion();
   const std::string name = report->device.at("name").get<std::string>();
-  // Somebody's LD_LIBRARY_PATH may lead to the simulated device as well.
+  // The user's LD_LIBRARY_PATH may lead to the simulated device as well.
   if (name == kSimulatedName) session.UseSimulatedDevice(true);
   step->Check(true, "device", "a device", name);
   return true;

@@ -10,13 +10,13 @@ namespace {
 
 constexpr char kGroup[] = "probes";
 
-// The cases in which it matters whether the arena is one cuMemAlloc or made of mapped chunks.
+// Returns true for cases whose result depends on whether the arena is one cuMemAlloc or mapped chunks.
 bool DependsOnArena(const std::string& name) {
   constexpr std::array<std::string_view, 5> kCases = {"arena", "streams", "streams_per_thread", "coverage", "capture"};
   return std::find(kCases.begin(), kCases.end(), name) != kCases.end();
 }
 
-// The first word of each line of --list.
+// Returns the first word of each line of --list.
 std::vector<std::string> Cases(Session& session, const std::string& program) {
   const Outcome outcome =
       RunChild({session.kit().Program(program), "--list"}, session.environment(), 30, session.scratch());
@@ -38,7 +38,7 @@ Job ProbeJob(const Session& session, const std::string& program, const std::stri
   Job job;
   job.limit = session.full() ? 120 : 40;
   job.tells_findings = true;
-  // A little less than ours, so that it still tells what it has found.
+  // A little less than the job's limit, so that the program still prints its findings.
   const int own_limit = static_cast<int>(job.limit) - 5;
   job.command = {session.kit().Program(program), "--case", name, "--time-limit", std::to_string(own_limit)};
   if (!session.full()) job.command.push_back("--quick");
@@ -46,7 +46,7 @@ Job ProbeJob(const Session& session, const std::string& program, const std::stri
   for (const std::string& directory : session.library_directories()) {
     directories += (directories.empty() ? "" : ":") + directory;
   }
-  // Real libraries are not for the simulated device.
+  // The simulated device does not work with real libraries.
   if (!directories.empty() && !session.simulated()) {
     job.command.insert(job.command.end(), {"--library-path", directories});
   }
@@ -62,7 +62,7 @@ void RunCase(Session& session, const std::string& program, const std::string& na
     session.Run(kGroup, job);
   };
   run("without", false, "");
-  if (name == "managed") {  // larger than its arena, which is small: the device is never filled
+  if (name == "managed") {  // larger than its small arena: the device is never filled
     Job job = ProbeJob(session, program, name);
     job.name = program + "/" + name + "/hotpack";
     job.hotpack = true;

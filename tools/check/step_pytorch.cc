@@ -1,4 +1,4 @@
-// Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, memory held,
+// Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, held memory,
 // step times.
 #include <algorithm>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kGroup[] = "pytorch";
 
-// What train.py says of a run.
+// The results of one run of train.py.
 struct Cell {
   Step* step = nullptr;  // null: not run, or failed
   bool same_shapes = false;
@@ -30,18 +30,18 @@ class Model {
   Model(Session& session, const TorchPython& python, const std::string& directory, std::string name)
       : session_(session), python_(python), directory_(directory), name_(std::move(name)) {}
 
-  // Under PyTorch's allocators.
+  // Runs under PyTorch's allocators.
   void RunPlain() {
     const Cell first = cells_["default"] = RunCell("default", "");
     // The simulated device has no losses to compare.
     const Cell second = session_.simulated() ? first : RunCell("default", "-again");
     if (second.step != nullptr)
       reference_ = AgreeOnLosses(first.losses, second.losses, session_.simulated(), second.step);
-    // Tiny models are no measure of memory: the arena's granularity is much beside them.
+    // Tiny models do not measure memory: the arena's granularity is large relative to them.
     if (!session_.tiny()) cells_["expandable"] = RunCell("expandable", "");
   }
 
-  // Under hotpack; after RunPlain. `way`: "preload", or "hotpack" for hotpack.enable(), as train.py names them.
+  // Runs under hotpack; after RunPlain. `way`: "preload", or "hotpack" for hotpack.enable(), as train.py names them.
   void RunHotpack(const std::string& way) {
     const Cell cell = RunCell(way, "");
     if (cell.step == nullptr) return;
@@ -74,7 +74,7 @@ class Model {
     if (session_.tiny()) job.command.push_back("--tiny");
     job.hotpack = allocator == "preload";
     job.python = true;
-    // The same place, written so that it is not this machine's in the document.
+    // The kit's root, in a form that the document shortens, so that it does not show this machine's path.
     job.environment = {{"HOTPACK_HOME", session_.kit().root + "/."}};
     if (session_.simulated()) job.environment["SIMGPU_MEMORY"] = "80G";
     job.limit = session_.full() ? 600 : 120;
@@ -86,7 +86,7 @@ class Model {
     return cell;
   }
 
-  // Figures out of train.py's document. Without one the cell is as if it had not run.
+  // Reads figures from train.py's document. Without one the cell counts as not run.
   static void Read(const std::string& path, bool plain, Cell* cell) {
     std::ifstream file(path);
     const nlohmann::json written = nlohmann::json::parse(file, nullptr, false);
@@ -130,7 +130,7 @@ class Model {
     return text;
   }
 
-  // Of one machine's same minutes.
+  // Compares figures of the same minutes on the same machine.
   void AddRatios(const std::string& way, const Cell& ours) {
     for (const char* other : {"default", "expandable"}) {
       const Cell& theirs = cells_[other];
@@ -144,9 +144,9 @@ class Model {
   Session& session_;
   const TorchPython& python_;
   const std::string directory_, name_;
-  std::map<std::string, Cell> cells_;  // by allocator of PyTorch's
+  std::map<std::string, Cell> cells_;  // by PyTorch's allocator
   Step* ratios_ = nullptr;
-  std::optional<std::string> reference_;  // losses that two plain runs agree on
+  std::optional<std::string> reference_;  // losses on which two plain runs agree
 };
 
 }  // namespace
@@ -174,7 +174,7 @@ void RunPytorch(Session& session) {
     models.back().RunPlain();
     if (!session.tiny() || name == names.front()) models.back().RunHotpack("preload");
   }
-  // Last: if --quick has no time left, there is at least each model once.
+  // Last: if --quick runs out of time, each model has at least one run.
   for (Model& model : models) {
     if (!session.tiny() || &model != &models.front()) model.RunHotpack("hotpack");
   }

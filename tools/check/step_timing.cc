@@ -1,4 +1,4 @@
-// A request of every allocator, in the same run: the machine's state drifts, so the allocators take turns.
+// Times a request of every allocator in the same run. The machine's state drifts, so the allocators take turns.
 #include <map>
 
 #include "tools/check/steps.h"
@@ -7,7 +7,7 @@ namespace hotpack::check {
 namespace {
 
 constexpr char kGroup[] = "timing";
-constexpr char kPair[] = "pair";  // request_bench's figure: nanoseconds an allocation and its release
+constexpr char kPair[] = "pair";  // request_bench's figure: nanoseconds per allocation and its release
 
 struct Contender {
   const char* name;
@@ -29,7 +29,7 @@ constexpr const char* kRatios[][2] = {
 
 using Samples = std::map<std::string, std::vector<double>>;
 
-// The median of one run in nanoseconds; 0 if it failed.
+// Returns the median of one run in nanoseconds; 0 if it failed.
 double RunOnce(Session& session, const Contender& contender, int round) {
   Job job;
   job.name = "round" + std::to_string(round) + "/" + contender.name;
@@ -65,7 +65,7 @@ void RunTiming(Session& session) {
   for (int round = 0; round < rounds; ++round) {
     std::map<std::string, double> of_round;
     for (int i = 0; i < kCount; ++i) {
-      const Contender& contender = kContenders[(i + round) % kCount];  // nobody is always the first
+      const Contender& contender = kContenders[(i + round) % kCount];  // a different one is first each round
       const double median = RunOnce(session, contender, round);
       if (median <= 0) continue;
       of_round[contender.name] = median;

@@ -1,4 +1,4 @@
-// Each training program as it is and under hotpack: gradients, and losses bit for bit.
+// Each training program, plain and under hotpack: gradients, and losses bit for bit.
 #include <filesystem>
 #include <optional>
 
@@ -14,8 +14,8 @@ constexpr char kGroup[] = "training";
 struct Variant {
   std::string program;  // in bin/
   std::string model;    // train_mlp, train_conv, train_seq2seq
-  bool same_shapes;     // every iteration asks for the same sizes, unless a last batch is shorter
-  bool driver = false;  // of the driver API
+  bool same_shapes;     // every iteration requests the same sizes, except for a shorter last batch
+  bool driver = false;  // uses the driver API
 };
 
 // One way of running a variant.
@@ -46,7 +46,7 @@ class Training {
   }
 
  private:
-  // The shared runtime, as opposed to the static one and the driver API.
+  // Returns true for the shared runtime, false for the static one and the driver API.
   bool IsMain() const { return variant_.program == variant_.model; }
 
   Job MakeJob(const std::string& name) const {
@@ -67,7 +67,7 @@ class Training {
     }
   }
 
-  // Without a shorter last batch and without evaluation every iteration is like the one before.
+  // Without a shorter last batch and without evaluation all iterations are alike.
   void RunAlike() {
     Job job = MakeJob("alike/hotpack-vmm");
     job.command.insert(job.command.end(), {"--last-rows", "0", "--evaluations", "0"});
@@ -79,7 +79,7 @@ class Training {
     if (!step->Failed()) CheckPlannedShare(step);
   }
 
-  // Runs the program; its losses, if it ended well and wrote some.
+  // Runs the program. Returns its losses, if it ended normally and wrote some.
   std::optional<std::string> Losses(const Way& way, const std::string& suffix, Step** step) {
     const std::string file = session_.scratch() + "/losses";
     std::error_code error;
@@ -94,7 +94,7 @@ class Training {
     return ReadLosses(file);
   }
 
-  // Twice without hotpack: only what these two agree on can be asked of the others.
+  // Runs twice without hotpack. The other runs need only match what these two agree on.
   void RunReference(int streams) {
     reference_.reset();
     Way way;
@@ -123,7 +123,7 @@ class Training {
 
   void Compare(const Way& way) {
     Step* step = nullptr;
-    // Without the preload the arena is chosen all the same: the C interface has one too.
+    // Without the preload the arena still matters: the C interface has one too.
     const std::string suffix = way.allocator == "hotpack" && !way.hotpack ? "-" + way.arena : "";
     const std::optional<std::string> losses = Losses(way, suffix, &step);
     if (step == nullptr) return;
@@ -139,7 +139,7 @@ class Training {
 
   Session& session_;
   const Variant variant_;
-  std::optional<std::string> reference_;  // losses that two runs without hotpack agree on
+  std::optional<std::string> reference_;  // losses on which two runs without hotpack agree
 };
 
 void RunVariant(Session& session, const Variant& variant) {

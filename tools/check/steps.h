@@ -1,4 +1,4 @@
-// The groups of steps. Each records what it finds; none stops another.
+// The groups of steps. Each records its findings; none stops another.
 #pragma once
 
 #include <string>
@@ -7,42 +7,42 @@
 
 namespace hotpack::check {
 
-// What facts found. Json objects as docs/gpu_check.md describes them.
+// Results of the group `facts`: JSON objects of docs/gpu_check.md.
 struct DeviceReport {
   nlohmann::ordered_json device;
   nlohmann::ordered_json versions;
 };
 
-// Asks for the device; without one (or with --simulate) switches the session to the simulated device and asks again.
-// False if there is not even that.
+// Queries the device. Without one (or with --simulate) switches the session to the simulated device and queries again.
+// Returns false if that fails too.
 bool RunFacts(Session& session, DeviceReport* report);
 
-// Every case of gpu_probe and of its statically linked form, without and with hotpack.
+// Runs every case of gpu_probe and of its statically linked form, without and with hotpack.
 void RunProbes(Session& session);
 
-// request_bench for every allocator, in turn, round by round.
+// Runs request_bench for every allocator by turns, round by round.
 void RunTiming(Session& session);
 
-// Gradients; losses without hotpack, twice, against every way of running with it.
+// Checks gradients, and the losses of every way of running with hotpack against two runs without.
 void RunTraining(Session& session);
 
-// Kernel times by CUPTI: recordings with them, and CUPTI afterwards.
+// Records kernel times by CUPTI, and checks CUPTI afterwards.
 void RunCollectors(Session& session);
 
-// Recorded traces through `hotpack replay`.
+// Plays recorded traces through `hotpack replay`.
 void RunTraces(Session& session);
 
-// The benchmarks of bench/: their figures.
+// Runs the benchmarks of bench/ for their figures.
 void RunBenchmarks(Session& session);
 
-// PyTorch's models under its own allocator and under hotpack, where there is a PyTorch.
+// Runs PyTorch's models under its own allocator and under hotpack, if PyTorch is available.
 void RunPytorch(Session& session);
 
-// The groups after facts, in the order in which they run.
+// The groups after `facts`, in the order in which they run.
 struct Group {
   const char* name;
   void (*run)(Session&);
-  double share;  // seconds that the groups before it leave it with --quick; those they do not use are its own as well
+  double share;  // seconds that the earlier groups leave it with --quick; it also gets those that they do not use
 };
 inline constexpr Group kGroups[] = {
     {"probes", RunProbes, 90},         {"timing", RunTiming, 35},         {"training", RunTraining, 100},

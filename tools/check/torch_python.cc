@@ -7,7 +7,7 @@
 namespace hotpack::check {
 namespace {
 
-// Prints the version of PyTorch, that of CUDA, and the models, one a line.
+// Prints the version of PyTorch, that of CUDA, and the models, one per line.
 constexpr char kQuestion[] =
     "import sys, torch\n"
     "print(torch.__version__, torch.version.cuda, sep='\\n')\n"

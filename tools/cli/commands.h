@@ -1,8 +1,11 @@
-// The subcommands of `hotpack`, but for `run` (tools/run/run.h). Each adds itself to `app`; when it is chosen and has
-// run, *exit_code is its result: 0, 1 (what was asked for failed), or 2 (bad options, bad input, nothing to work with).
+// The subcommands of `hotpack` except `run` (tools/run/run.h) and `plan` (tools/commands/plan.h). Each adds itself to
+// `app`. When it was chosen and has run, *exit_code is its result: 0, 1 (it failed), or 2 (bad options, bad input,
+// nothing to work with).
 #pragma once
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace hotpack {
 
@@ -10,7 +13,6 @@ void AddCompareCommand(CLI::App& app, int* exit_code);
 void AddExportCommand(CLI::App& app, int* exit_code);
 void AddImportCommand(CLI::App& app, int* exit_code);
 void AddPackCommand(CLI::App& app, int* exit_code);
-void AddPlanCommand(CLI::App& app, int* exit_code);
 void AddReplayCommand(CLI::App& app, int* exit_code);
 void AddReportCommand(CLI::App& app, int* exit_code);
 void AddShowCommand(CLI::App& app, int* exit_code);

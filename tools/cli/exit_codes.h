@@ -1,4 +1,4 @@
-// The exit codes of `hotpack`, in one place: for the command's help, its man page and the subcommands. docs/command.md
+// The one table of exit codes of `hotpack`, for the command's help, its man page and the subcommands. docs/command.md
 // has the same rows, and a test compares the two.
 #pragma once
 

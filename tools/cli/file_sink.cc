@@ -66,7 +66,7 @@ absl::Status FileSink::Open() {
   return file_ == nullptr ? Failure() : absl::OkStatus();
 }
 
-// `mode`: of the file that is replaced; 0: there is none.
+// `mode`: of the file to replace; 0: there is none.
 absl::Status FileSink::OpenBeside(mode_t mode) {
   std::error_code error;
   const std::filesystem::path followed = std::filesystem::weakly_canonical(path_, error);
@@ -81,7 +81,7 @@ absl::Status FileSink::OpenBeside(mode_t mode) {
     return failure;
   }
   if (mode != 0) [[maybe_unused]]
-    const int ignored = fchmod(fd, mode);  // a file system without permissions has none
+    const int ignored = fchmod(fd, mode);  // fails on a file system without permissions
   return absl::OkStatus();
 }
 

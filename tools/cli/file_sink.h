@@ -1,4 +1,4 @@
-// Text that goes to a file or to standard output piece by piece.
+// Writes text to a file or to standard output, piece by piece.
 #pragma once
 
 #include <cstdio>
@@ -11,10 +11,12 @@
 
 namespace hotpack {
 
-// What was at the path stays there until Close() has succeeded: the text goes to a new file beside it first
-// (PATH.partial.PROCESS), which is removed otherwise, also by a signal that ends the program. A link is followed; what
-// is replaced hands on its permissions. A path that exists and is not a regular file (a pipe, a terminal) is written to
-// directly; an empty path is standard output. Errors are one line, "PATH: reason". Not thread-safe.
+// 1. The old file stays until Close() has succeeded. The text first goes to a new file next to it
+//    (PATH.partial.PROCESS), which is removed on failure, also by a signal that ends the program.
+// 2. A link is followed. The new file gets the permissions of the old one.
+// 3. A path that exists and is no regular file (a pipe, a terminal) is written to directly. An empty path is standard
+//    output.
+// Errors are one line, "PATH: reason". Not thread-safe.
 class FileSink {
  public:
   explicit FileSink(std::string path);
@@ -31,13 +33,13 @@ class FileSink {
   absl::Status OpenBeside(mode_t mode);
 
   const std::string path_;
-  std::string target_;   // path_, links followed
-  std::string partial_;  // what is written until it is whole; empty if written to directly
+  std::string target_;   // path_ with links followed
+  std::string partial_;  // the incomplete file; empty if the output is written directly
   std::optional<RemovedAtSignal> removed_at_signal_;
   FILE* file_ = nullptr;
 };
 
-// All of `text` at once.
+// Writes all of `text` at once.
 absl::Status WriteFile(const std::string& path, absl::string_view text);
 
 }  // namespace hotpack

@@ -17,7 +17,7 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 constexpr int kSlots = 8;
 
-// Read by the handler: a path is whole when its flag is set.
+// Read by the handler: a path is complete when its flag is set.
 struct Slot {
   std::atomic<bool> armed{false};
   char path[PATH_MAX];
@@ -26,7 +26,7 @@ Slot slots[kSlots];
 std::atomic<bool> clear_line{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// A directory of files. By system calls alone, as a handler may.
+// Removes a directory of files. Uses only system calls, as a handler must.
 void RemoveDirectory(const char* path) {
   const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -49,7 +49,7 @@ void CleanUpAndEnd(int number) {
   constexpr char kClear[] = "\r\033[K";
   if (clear_line) [[maybe_unused]]
     const ssize_t written = write(STDERR_FILENO, kClear, sizeof(kClear) - 1);
-  raise(number);  // SA_RESETHAND: by default it ends the program, once this handler has returned
+  raise(number);  // SA_RESETHAND: this ends the program by default, once the handler has returned
 }
 
 void InstallHandlers() {

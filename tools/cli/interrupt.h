@@ -1,14 +1,13 @@
-// What a signal that ends the program must not leave behind: half-written files, a line of progress on the terminal.
+// Clean-up at a signal that ends the program: half-written files, a line of progress on the terminal.
 #pragma once
 
 #include <string>
 
 namespace hotpack {
 
-// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU remove the file at `path`, or the directory
-// there and the files in it, before they end the program, which then ends by that signal as any other would, so that a
-// shell sees it. A signal that was ignored stays ignored. At most 8 at a time (a further one has no effect), made and
-// destroyed on one thread.
+// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU first remove the file at `path`, or the
+// directory there with its files. The program then ends by that signal, so that a shell sees it. An ignored signal
+// stays ignored. At most 8 at a time (a further one has no effect), made and destroyed on one thread.
 class RemovedAtSignal {
  public:
   explicit RemovedAtSignal(const std::string& path);
@@ -20,7 +19,7 @@ class RemovedAtSignal {
   int slot_;
 };
 
-// From now on (or no more) those signals also clear the line of the terminal that the cursor is in. Thread-safe.
+// Sets whether those signals also clear the terminal line that the cursor is in. Thread-safe.
 void ClearLineAtSignal(bool clear);
 
 }  // namespace hotpack

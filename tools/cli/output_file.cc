@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 
 namespace hotpack {

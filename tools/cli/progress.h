@@ -1,4 +1,4 @@
-// What is being done and how far it is, on the terminal, for as long as it takes.
+// Shows on the terminal what is running and how far it is.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 
 namespace hotpack {
 
-// From its second second on, one line on stderr that writes over itself and is gone when the object is: "WHAT: 40 %, 3
-// s", or without a total "WHAT: 3 s". Nothing at all where stderr is no terminal. Nothing else may be printed there
-// meanwhile.
+// Shows one line on stderr from its second second on: "WHAT: 40 %, 3 s", or without a total "WHAT: 3 s". The line
+// overwrites itself and disappears with the object. Shows nothing if stderr is no terminal. No other output may go
+// there meanwhile.
 class Progress {
  public:
   explicit Progress(std::string what, uint64_t total = 0);
@@ -20,7 +20,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // How much of the total is done. Lock-free; any thread.
+  // Sets how much of the total is done. Lock-free, thread-safe.
   void Reached(uint64_t done) { done_.store(done, std::memory_order_relaxed); }
 
  private:

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "CLI/CLI.hpp"
+
 namespace hotpack {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr std::pair<const char*, int64_t> kDurations[] = {
     {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000},
 };
 
-// A decimal number and one of `units`; nothing if it is none, negative or above `limit`.
+// Parses a decimal number with one of `units`. Returns nothing if it is malformed, negative or above `limit`.
 template <size_t n>
 std::optional<int64_t> Parse(const std::string& text, const std::pair<const char*, int64_t> (&units)[n],
                              int64_t limit) {

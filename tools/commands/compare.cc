@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
@@ -86,7 +87,7 @@ void PrintJson(const Comparison& comparison, uint64_t capacity) {
   printf("%s\n", object.dump(2).c_str());
 }
 
-// "708.3  1.0024": MiB, and how many times `live` that is.
+// Returns "708.3  1.0024": MiB, and the ratio to `live`.
 std::string Cell(uint64_t bytes, uint64_t live) {
   char text[64];
   snprintf(text, sizeof(text), "%10.1f %7.4f", static_cast<double>(bytes) / 1048576.0, Ratio(bytes, live));

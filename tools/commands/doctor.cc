@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "tools/doctor/doctor_advice.h"
 #include "tools/doctor/doctor_facts.h"
 #include "tools/doctor/doctor_report.h"
@@ -13,7 +14,7 @@
 namespace hotpack {
 namespace {
 
-// False, and *code, if the program could not be started.
+// Runs the program and reads its facts. Returns false, with *code set, if it could not be started.
 bool RunAndLook(const RunOptions& options, Diagnosis* diagnosis, int* code) {
   const TemporaryDirectory directory;
   ProcessWatch watch;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -45,7 +46,7 @@ int Fail(const std::string& message) {
   return 2;
 }
 
-// Writes one format. What is said about the result goes to `summary`, one line without a line end.
+// Writes one format. `summary` gets one line about the result, without a line end.
 using Exporter = absl::Status (*)(const Options& options, const TextSink& sink, std::string* summary);
 
 absl::Status ExportModel(ModelFormat format, const Options& options, const TextSink& sink, std::string* summary) {
@@ -131,7 +132,7 @@ absl::Status ExportChrome(const Options& options, const TextSink& sink, std::str
 struct Format {
   const char* name;
   Exporter exporter;
-  bool is_model;  // --as-published, --memory and --all-pairs are for these
+  bool is_model;  // it has --as-published, --memory and --all-pairs
 };
 constexpr Format kFormats[] = {{"lp", ExportLp, true},
                                {"mps", ExportMps, true},
@@ -172,7 +173,7 @@ int RunExport(const Options& options) {
   if (status.ok()) status = file.Close();
   progress.reset();
   if (!status.ok()) return Fail(std::string(status.message()));
-  fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
+  fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not stdout, which may get the model
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/cli/exit_codes.h"
 #include "tools/commands/man_page.h"
 

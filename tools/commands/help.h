@@ -1,13 +1,15 @@
-// hotpack help: what can be read about the command.
+// hotpack help: the command's documentation.
 #pragma once
 
 #include <string>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace hotpack {
 
-// Registers the subcommand; like those of tools/cli/commands.h. `version` is the man page's.
+// Registers the subcommand, as tools/cli/commands.h does. `version` is the man page's.
 void AddHelpCommand(CLI::App& app, const std::string& version, int* exit_code);
 
 }  // namespace hotpack

@@ -1,4 +1,4 @@
-// hotpack import: what other allocators have recorded → a recording of hotpack's.
+// hotpack import: converts recordings of other allocators to hotpack's.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -42,8 +43,8 @@ struct Imported {
   Trace trace;
   Notes notes;
   uint64_t began_ns = 0;
-  std::string summary;   // what was read, in words
-  std::string left_out;  // what was not taken over; empty if nothing
+  std::string summary;   // the contents in words
+  std::string left_out;  // contents that were skipped; empty: none
 };
 
 // "1 release", "2 releases".
@@ -53,7 +54,7 @@ std::string Count(uint64_t count, const std::string& noun) {
 
 void AddTo(std::string* list, const std::string& item) { absl::StrAppend(list, list->empty() ? "" : ", ", item); }
 
-// What is the same for all logs.
+// The common part of all logs.
 template <typename Log>
 std::string Summary(const std::string& what, const Log& log) {
   std::string text = absl::StrCat(what, ": ", Count(log.allocations, "allocation"));
@@ -108,7 +109,7 @@ absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
   return imported;
 }
 
-// An event CSV, or a trace file that is to become one.
+// Imports an event CSV, or a trace file that is to become one.
 absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return file.status();
@@ -141,7 +142,7 @@ const Format* FindFormat(const std::string& name) {
   return nullptr;
 }
 
-// What a file is, by its first bytes; null if it is none of them.
+// Returns the format of a file by its first bytes; null if it is unknown.
 const Format* Recognise(std::string_view begin) {
   if (begin.size() >= 2 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5) return FindFormat("torch-snapshot");
   if (begin.substr(0, kRmmLogHeader.size()) == kRmmLogHeader) return FindFormat("rmm-log");
@@ -156,7 +157,7 @@ const Format* Recognise(std::string_view begin) {
   return LooksLikeMinimalloc(begin) ? FindFormat("minimalloc") : nullptr;
 }
 
-// The first bytes of a file, or as many as there are.
+// Returns the first bytes of a file, as many as exist.
 absl::StatusOr<std::string> BeginOf(const std::string& path) {
   absl::StatusOr<ByteSource> source = FileSource(path);
   if (!source.ok()) return source.status();
@@ -216,7 +217,7 @@ absl::Status Import(const Options& options) {
   }
   status = WriteRecording(imported->trace, imported->notes, imported->began_ns, options.out);
   if (!status.ok()) return status;
-  fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not to stdout, where the recording may go
+  fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not stdout, which may get the recording
   if (!imported->left_out.empty()) fprintf(stderr, "hotpack import: left out: %s\n", imported->left_out.c_str());
   return absl::OkStatus();
 }

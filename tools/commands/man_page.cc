@@ -3,6 +3,7 @@
 #include <sstream>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "preload/process/option_table.h"
@@ -11,8 +12,8 @@
 namespace hotpack {
 namespace {
 
-// Text as roff takes it: a backslash begins an escape, a line that begins with a dot or a quote would be a request, and
-// a plain "-" may become a hyphen that cannot be copied into a shell.
+// Escapes text for roff. A backslash begins an escape. A line that begins with a dot or a quote would be a request. A
+// plain "-" may become a hyphen that does not work in a shell.
 std::string Escaped(const std::string& text) {
   std::string escaped;
   bool line_begins = true;
@@ -46,14 +47,14 @@ std::vector<const CLI::Option*> Options(const CLI::App& command) {
 
 bool IsFlag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-// "FILE", "N", ...: what stands for the value.
+// Returns the placeholder of the value: "FILE", "N", ...
 std::string ValueName(const CLI::Option& option) {
   if (IsFlag(option)) return "";
   const std::string type = option.get_type_name();
   return type.empty() || type == "TEXT" ? "VALUE" : type;
 }
 
-// "-o, --out FILE"; of a positional "FILE".
+// Returns "-o, --out FILE"; for a positional "FILE".
 std::string NamesOf(const CLI::Option& option) {
   if (option.get_positional()) return absl::StrCat("\\fI", Escaped(option.get_name(true)), "\\fR");
   std::string names;
@@ -75,7 +76,7 @@ void AppendOption(const CLI::Option& option, std::string* page) {
   absl::StrAppend(page, ".TP\n", NamesOf(option), "\n", Escaped(meaning), "\n");
 }
 
-// Lines that are indented are examples, the others text.
+// Indented lines are examples, the others text.
 void AppendFooter(const std::string& footer, std::string* page) {
   std::istringstream lines(footer);
   bool example = false;
@@ -103,7 +104,7 @@ void AppendCommand(const CLI::App& command, std::string* page) {
   if (const std::string footer = command.get_footer(); !footer.empty()) AppendFooter(footer, page);
 }
 
-// Words for `compgen -W`: of a command its options.
+// Returns the words for `compgen -W`: a command's options.
 std::string LongNames(const CLI::App& command) {
   std::string names;
   for (const CLI::Option* option : Options(command)) {

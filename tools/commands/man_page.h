@@ -1,16 +1,18 @@
-// What can be read about the command, made from the definitions that its options are parsed by.
+// Documentation of the command, made from the definitions of its options.
 #pragma once
 
 #include <string>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace hotpack {
 
-// hotpack(1), in the macros of man(7). `version`: such as "0.4.0". Hidden subcommands and options are not in it.
+// Returns hotpack(1) in the macros of man(7). `version`: such as "0.4.0". Omits hidden subcommands and options.
 std::string ManPage(const CLI::App& app, const std::string& version);
 
-// A script for bash that completes subcommands, options and file names.
+// Returns a bash script that completes subcommands, options and file names.
 std::string BashCompletion(const CLI::App& app);
 
 }  // namespace hotpack

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
@@ -41,7 +42,7 @@ int Fail(int code, const std::string& message) {
   return code;
 }
 
-// What came of it, as a word and an exit code.
+// The outcome, as a word and an exit code.
 struct Outcome {
   const char* word;
   int exit_code;
@@ -88,7 +89,7 @@ void Print(const InstanceInput& input, const PackResult& result, const Outcome& 
   printf("solved in    %.6f s by %s\n", static_cast<double>(result.nanoseconds) / 1e9, result.algorithm);
 }
 
-// The placement that the file holds, if every block has an offset there.
+// Returns the placement in the file, if every block has an offset there.
 std::optional<Placement> PlacementInFile(const NamedInstance& named) {
   if (named.offsets.empty()) return std::nullopt;
   Placement placement{named.offsets, 0};

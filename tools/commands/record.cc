@@ -1,4 +1,4 @@
-// hotpack record: what a program asks for, with nothing else changed.
+// hotpack record: records a program's requests and changes nothing else.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "profiler/trace_record.h"
 #include "runtime/persist/stats_file.h"
 #include "tools/cli/exit_codes.h"
@@ -18,13 +19,13 @@
 namespace hotpack {
 namespace {
 
-// What came of it, for the user, and whether the recording is whole.
+// The outcome for the user, and whether the recording is whole.
 struct Recorded {
   bool whole = true;
   std::string text;
 };
 
-// Why the trace file at `path` ended before the program did; empty: it did not.
+// Returns why the trace file at `path` ended before the program; empty: it did not.
 std::string CutBecause(const std::string& path) {
   namespace format = trace_format;
   std::ifstream file(path, std::ios::binary);
@@ -36,7 +37,7 @@ std::string CutBecause(const std::string& path) {
   return state == format::kLimitReached ? "it ends at the size limit (HOTPACK_TRACE_LIMIT_MB)" : "";
 }
 
-// Of several processes the one with most requests counts.
+// Of several processes it reports the one with most requests.
 Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& processes) {
   const ProcessStats* most = nullptr;
   uint64_t requests = 0, recording = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/progress.h"

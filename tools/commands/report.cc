@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "tools/cli/commands.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -38,7 +39,7 @@ int RunReport(Options options) {
     status = WriteReport(options.report, &summary);
   }
   if (!status.ok()) return Fail(std::string(status.message()));
-  fprintf(stderr, "hotpack report: %s\n", summary.c_str());  // not to stdout, where the page may go
+  fprintf(stderr, "hotpack report: %s\n", summary.c_str());  // not stdout, which may get the page
   return 0;
 }
 

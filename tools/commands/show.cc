@@ -1,4 +1,4 @@
-// hotpack show: what a recording holds, and its iterations. (Plan files: show_plan.cc.)
+// hotpack show: the contents of a recording, and its iterations. (Plan files: show_plan.cc.)
 #include <unistd.h>
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "packer/bounds.h"
 #include "profiler/trace_file.h"
@@ -34,10 +35,10 @@ struct Options {
 struct Figures {
   uint64_t requests = 0;  // of one period
   uint64_t unroll = 1;
-  uint64_t begins_at = 0;  // the request of the recording where the chosen rotation begins
+  uint64_t begins_at = 0;  // the request of the recording at which the chosen rotation begins
   uint64_t carried_blocks = 0, carried_bytes = 0;
   uint64_t retained_blocks = 0, retained_bytes = 0;
-  uint64_t peak = 0;  // load of what is planned
+  uint64_t peak = 0;  // load of the planned blocks
   uint64_t lower_bound = 0;
 };
 
@@ -60,7 +61,7 @@ Figures FiguresOf(const HotIteration& hot) {
   return figures;
 }
 
-// The requests of each marked iteration.
+// Returns the number of requests of each marked iteration.
 std::vector<uint64_t> Lengths(const std::vector<uint64_t>& bounds) {
   std::vector<uint64_t> lengths;
   for (size_t i = 1; i < bounds.size(); ++i) lengths.push_back(bounds[i] - bounds[i - 1]);
@@ -147,7 +148,7 @@ void PrintOrigin(const TraceOrigin& origin) {
          origin.process, UtcText(origin.created_ns).c_str());
 }
 
-// "306 306 306", shortened.
+// Prints "306 306 306", shortened.
 void PrintMarked(const std::vector<uint64_t>& lengths) {
   constexpr size_t kMax = 12;
   printf("marked         %zu iterations; requests:", lengths.size());
@@ -155,7 +156,7 @@ void PrintMarked(const std::vector<uint64_t>& lengths) {
   printf("%s\n", lengths.size() > kMax ? " ..." : "");
 }
 
-// Only on a terminal that can: a file or a pipe gets the figures alone.
+// Only on a terminal with Unicode: a file or a pipe gets the figures alone.
 void PrintCurve(const char* name, const std::vector<uint64_t>& load) {
   constexpr size_t kIndent = 15;
   if (!ShowsCurves(STDOUT_FILENO)) return;

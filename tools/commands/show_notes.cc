@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kGapsShown = 5;
 
-// What fits on a line: the end of a template's name says more than its middle.
+// Shortens a name to a line: the end of a template's name tells more than its middle.
 std::string Short(std::string name) {
   constexpr size_t kMax = 60, kHead = 24;
   constexpr char kHidden[] = "(anonymous namespace)::";
@@ -29,11 +29,11 @@ std::string Short(std::string name) {
 
 struct LaunchFacts {
   uint64_t launches = 0;
-  uint64_t kernels = 0;  // names that are different
-  uint64_t named = 0;    // blocks that some launch names
+  uint64_t kernels = 0;  // different names
+  uint64_t named = 0;    // blocks named by some launch
   uint64_t never_named = 0;
   uint64_t never_named_bytes = 0;  // sum of their sizes
-  uint64_t timed = 0;              // launches whose times on the device are known
+  uint64_t timed = 0;              // launches with known times on the device
   uint64_t device_ns = 0;          // sum of these
   std::vector<IdleGap> gaps;
 };

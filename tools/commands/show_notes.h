@@ -1,4 +1,4 @@
-// What `hotpack show` says of the notes in a recording (profiler/notes.h).
+// The part of `hotpack show` about a recording's notes (profiler/notes.h).
 #pragma once
 
 #include "nlohmann/json.hpp"
@@ -6,10 +6,10 @@
 
 namespace hotpack {
 
-// Lines on stdout; none if there are no notes.
+// Prints lines to stdout; none if there are no notes.
 void PrintNotes(const TraceFile& file);
 
-// "launches", "ranges" and "stacks" in *object, where there are any.
+// Adds "launches", "ranges" and "stacks" to *object, as far as there are any.
 void AddNotesJson(const TraceFile& file, nlohmann::ordered_json* object);
 
 }  // namespace hotpack

@@ -1,4 +1,4 @@
-// hotpack verify: is a solution of an instance one, and how does it compare to ours?
+// hotpack verify: checks a solution of an instance, and compares it to hotpack's.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -30,7 +31,7 @@ struct Options {
   bool json = false;
 };
 
-// The solution, whichever file it came from.
+// The solution, from either kind of file.
 struct Candidate {
   const char* format = "";
   std::optional<SolverSolution> solver;  // nothing for a placement CSV
@@ -58,7 +59,7 @@ const char* FormatText(SolutionFormat format) {
   return "unknown";
 }
 
-// A solver's solution without offsets if it found none.
+// Reads a solver's solution; without offsets if the solver found none.
 absl::StatusOr<Candidate> ReadCandidate(const std::string& path, const InstanceInput& input) {
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
@@ -88,7 +89,7 @@ absl::StatusOr<Candidate> ReadCandidate(const std::string& path, const InstanceI
   return candidate;
 }
 
-// What lies behind an overlap in a solver's solution. `fault` is of the validator.
+// Explains an overlap in a solver's solution. `fault` is the validator's.
 std::string OverlapReason(const std::string& fault, const InstanceInput& input, const Candidate& candidate) {
   size_t a = 0, b = 0;
   if (sscanf(fault.c_str(), "block %zu and block %zu overlap", &a, &b) != 2) return "";
@@ -99,7 +100,7 @@ std::string OverlapReason(const std::string& fault, const InstanceInput& input, 
   const Bytes overlap =
       std::min(top(a), top(b)) - std::max(candidate.placement.offsets[a], candidate.placement.offsets[b]);
   const double units = static_cast<double>(overlap) / static_cast<double>(candidate.solver->unit);
-  // Twice: each of the two offsets may be off by as much as is tolerated.
+  // Twice: each of the two offsets may be off by the tolerance.
   if (units <= 2 * ToleratedOverlap(candidate.solver->big) + 1) {
     absl::StrAppend(&reason, "; ", overlap,
                     " bytes, which an integrality tolerance of 1e-6 allows with W = ", candidate.solver->big,
@@ -116,8 +117,8 @@ std::string OverlapReason(const std::string& fault, const InstanceInput& input, 
 struct Comparison {
   Bytes lower_bound = 0;
   double ratio = 1;
-  Bytes difference = 0;  // solution's height - ours: negative if it beats ours
-  double percent = 0;    // of ours
+  Bytes difference = 0;  // solution's height minus hotpack's: negative if it is better
+  double percent = 0;    // of hotpack's height
   PackResult ours;
 };
 

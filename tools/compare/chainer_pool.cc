@@ -1,14 +1,14 @@
-// The memory pool of Chainer (CuPy): the baseline of the paper (Sekiyama 2018, §2 and §5.1: "memory pools, which are
-// sets of unused memory blocks"; §5.3: "When requested memory cannot be allocated due to insufficient free memory, the
+// The memory pool of Chainer (CuPy), the baseline of the paper (Sekiyama 2018). §2 and §5.1: "memory pools, which are
+// sets of unused memory blocks". §5.3: "When requested memory cannot be allocated due to insufficient free memory, the
 // pool-based memory management system frees all unused memory blocks and allocates subsequent requested memory from the
-// physical GPU memory"). What the paper leaves open is as in CuPy 2, which Chainer 3 uses, by its documentation
-// (MemoryPool) and behaviour:
-//   - sizes are rounded up to 512 bytes;
-//   - a request gets the smallest free chunk of its stream that holds it, of equal ones the one freed last. What is
-//     left of it stays in the pool as a chunk of its own;
-//   - nothing fits: cudaMalloc of exactly the rounded size;
-//   - a freed chunk is joined with free neighbours of the same allocation;
-//   - cudaMalloc fails: chunks that are whole allocations are given back (cudaFree), and it is called once more.
+// physical GPU memory". The rest is as in CuPy 2, which Chainer 3 uses, by its documentation (MemoryPool) and
+// behaviour:
+//   - Sizes are rounded up to 512 bytes.
+//   - A request gets the smallest free chunk of its stream that holds it, of equal ones the one freed last. The rest of
+//     the chunk stays in the pool as a chunk of its own.
+//   - If nothing fits: cudaMalloc of exactly the rounded size.
+//   - A freed chunk is joined with free neighbours of the same allocation.
+//   - If cudaMalloc fails: chunks that are whole allocations are returned (cudaFree), and it is called once more.
 #include "tools/compare/segment_policy.h"
 
 namespace hotpack {

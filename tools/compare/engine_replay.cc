@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 constexpr uint64_t kMax = uint64_t{1} << 40;  // of an unlimited device
 
-// Addresses without memory behind them. Thread-safe.
+// Device addresses without memory. Thread-safe.
 class CountedDevice : public DeviceMemory {
  public:
   explicit CountedDevice(uint64_t capacity) : limited_(capacity > 0), capacity_(capacity > 0 ? capacity : kMax) {}

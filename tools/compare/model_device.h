@@ -1,4 +1,4 @@
-// The driver's side of a simulated policy: so much memory, and what is taken of it.
+// The driver's side of a simulated policy: its memory, and how much of it is taken.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ class ModelDevice {
  public:
   explicit ModelDevice(uint64_t capacity) : capacity_(capacity) {}  // bytes; 0: no limit
 
-  // The driver is asked for `bytes`, by so many calls. False: it has not so much left (the calls were made).
+  // Takes `bytes` from the driver with `calls` calls. Returns false if less is left; the calls count anyway.
   bool Take(uint64_t bytes, uint64_t calls) {
     calls_ += calls;
     if (capacity_ > 0 && bytes > capacity_ - held_) return false;

@@ -1,16 +1,18 @@
-// One arena, served online: each request gets the smallest (best fit) or the lowest (first fit) free range that holds
-// it, and neighbouring free ranges are one. Nothing fits: the arena grows by what is missing at its end. It never
+// One arena, served online. Each request gets the smallest (best fit) or the lowest (first fit) free range that holds
+// it. Adjacent free ranges are joined. If nothing fits, the arena grows at its end by the missing bytes. It never
 // shrinks.
 //
-//   offset ▲      grows by what the free range at the end lacks
+//   offset ▲      grows by the missing bytes of the free range at the end
 //          │  ╌╌╌╌╌╌╌╌╌╌╌╌
-//          │  ┌──────────┐ ◄ end    Knuth, The Art of Computer Programming, vol. 1, §2.5, has both rules. ONNX Runtime's
-//          │  │ free     │          planner of memory patterns places requests like this, in the order in which they
-//          │  ├──────────┤          come, when it lays out the pattern of a run.
+//          │  ┌──────────┐ ◄ end
+//          │  │ free     │
+//          │  ├──────────┤
 //          │  │ live     │
 //
-// Sizes are rounded up to 512 bytes. Streams share the arena: it is taken for granted that reuse is ordered, at no
-// cost.
+// Source of both rules: Knuth, The Art of Computer Programming, vol. 1, §2.5. ONNX Runtime's planner of memory patterns
+// places requests like this, in their order, when it lays out the pattern of a run.
+//
+// Sizes are rounded up to 512 bytes. Streams share the arena: the simulation assumes that reuse is ordered, at no cost.
 #include <map>
 #include <set>
 #include <utility>
@@ -31,7 +33,7 @@ class OneArena : public PeerPolicy {
     const uint64_t size = (bytes + kUnit - 1) / kUnit * kUnit;
     uint64_t address;
     if (!FindFree(size, &address)) {
-      // The free range that ends where the arena does is the first part of the block.
+      // The free range at the arena's end becomes the first part of the block.
       auto last = free_.empty() ? free_.end() : std::prev(free_.end());
       const bool touches = last != free_.end() && last->first + last->second == end_;
       address = touches ? last->first : end_;
@@ -97,7 +99,7 @@ class OneArena : public PeerPolicy {
 
   ModelDevice* device_;
   const bool best_fit_;
-  std::map<uint64_t, uint64_t> free_;                  // address → size; no two touch
+  std::map<uint64_t, uint64_t> free_;                  // address → size; no two are adjacent
   std::set<std::pair<uint64_t, uint64_t>> by_size_;    // the same: size, address
   std::vector<std::pair<uint64_t, uint64_t>> blocks_;  // by request: address, size
   uint64_t end_ = 0;

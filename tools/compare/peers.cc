@@ -9,7 +9,7 @@
 namespace hotpack {
 namespace {
 
-// A policy is either online, asked request by request, or offline, given all of them at once.
+// A policy is either online (gets request by request) or offline (gets all of them at once).
 struct Peer {
   const char* name;
   const char* title;
@@ -56,8 +56,8 @@ void PlayOnline(const Peer& peer, const PeerRecording& recording, uint64_t capac
   }
 }
 
-// The whole run: all blocks of the recording are placed at once. The iteration with the highest live load: its blocks
-// are, and what else is live has memory of its own.
+// The whole run: places all blocks of the recording at once. The iteration with the highest live load: places its
+// blocks; other live blocks have memory of their own.
 void PlanOffline(const Peer& peer, const Trace& trace, const PeerRecording& recording, uint64_t capacity,
                  PeerResult* result) {
   result->offline = true;

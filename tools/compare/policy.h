@@ -1,4 +1,4 @@
-// What the player of a recording needs of an online policy, and the policies there are.
+// Interface between the player of a recording and an online policy, and the list of policies.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace hotpack {
 class PeerPolicy {
  public:
   virtual ~PeerPolicy() = default;
-  // False: the device's memory does not suffice. `bytes` ≥ 1, unrounded; `stream` is the recording's ordinal of it.
+  // Returns false if the device's memory does not suffice. `bytes` ≥ 1, unrounded; `stream` is its recorded ordinal.
   virtual bool Allocate(uint32_t request, uint64_t bytes, uint32_t stream) = 0;
   virtual void Release(uint32_t request) = 0;  // of a request that was allocated and not yet released
-  // Where the request's block lies in the policy's own address space, for tests; valid while it is live.
+  // Returns the block's address in the policy's own address space, for tests. Valid while the block is live.
   virtual uint64_t AddressOf(uint32_t request) const = 0;
 };
 

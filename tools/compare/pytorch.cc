@@ -1,13 +1,13 @@
-// PyTorch's caching allocator as it is without options (pytorch_rules.h says where the rules come from):
-//   - sizes are rounded up to 512 bytes; up to 1 MiB is the small pool's, the rest the large pool's; each stream has
-//     pools of its own;
-//   - a request gets the smallest free chunk of its pool and stream that holds it. The rest is cut off when it is at
-//     least 512 bytes (small pool) or more than 1 MiB (large pool); what is not cut off is lost to the block;
-//   - nothing fits: cudaMalloc of a segment of 2 MiB (small pool), 20 MiB (requests below 10 MiB), or of the size
-//     rounded up to 2 MiB;
-//   - a freed chunk is joined with its free neighbours and stays cached;
-//   - cudaMalloc fails: all segments that are free as a whole are given back, of all pools and streams, and it is
-//     called once more.
+// PyTorch's caching allocator without options (pytorch_rules.h cites the rules' sources):
+//   - Sizes are rounded up to 512 bytes. Sizes up to 1 MiB belong to the small pool, others to the large pool. Each
+//     stream has its own pools.
+//   - A request gets the smallest free chunk of its pool and stream that holds it. The rest is cut off if it is at
+//     least 512 bytes (small pool) or more than 1 MiB (large pool). Otherwise the block keeps it.
+//   - If nothing fits: cudaMalloc of a segment of 2 MiB (small pool), 20 MiB (requests below 10 MiB), or of the size
+//     rounded up to 2 MiB.
+//   - A freed chunk is joined with its free neighbours and stays cached.
+//   - If cudaMalloc fails: all segments that are wholly free are returned, of all pools and streams, and it is called
+//     once more.
 //
 //   20 MiB segment   ├── 4 MiB live ──┼── 6 MiB live ──┼──── 10 MiB free ────┤   a request of 9.5 MiB takes all of the
 //                                                                            rest: 0.5 MiB are not more than 1 MiB

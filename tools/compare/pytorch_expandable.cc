@@ -1,17 +1,16 @@
-// PyTorch's caching allocator with expandable_segments:True (pytorch_rules.h says where the rules come from). As
-// without, but:
-//   - each stream has one segment a pool: a reservation of addresses that is mapped as far as it is needed, by granules
-//     of 2 MiB (small pool) or 20 MiB (large pool);
-//   - the rest of a chunk is always cut off, from 512 bytes on;
-//   - of the free chunks that hold a request the one before unmapped addresses counts as large as it can become, so
-//     that larger ones elsewhere may be taken first;
-//   - nothing fits: the lowest unmapped addresses, with the free chunk before them if there is one, as long as enough
-//     addresses that are free or unmapped follow; granules are mapped until the request is covered;
-//   - the device has no more: all granules that no block touches are unmapped, of all pools and streams, and it is
-//     tried once more.
+// PyTorch's caching allocator with expandable_segments:True (pytorch_rules.h cites the rules' sources). Differences to
+// the rules without it:
+//   - Each stream has one segment per pool: a reservation of addresses that is mapped as needed, in granules of 2 MiB
+//     (small pool) or 20 MiB (large pool).
+//   - The rest of a chunk is always cut off, from 512 bytes on.
+//   - Among the free chunks that hold a request, the one before unmapped addresses counts as large as it can become. So
+//     larger ones elsewhere may be taken first.
+//   - If nothing fits: takes the lowest unmapped addresses, with the free chunk before them if there is one, as long as
+//     enough free or unmapped addresses follow. Maps granules until the request is covered.
+//   - If the device has no more: unmaps all granules without blocks, of all pools and streams, and tries once more.
 //
 //   addresses ├─ live ─┼─ free ─┼┄┄┄┄ unmapped ┄┄┄┄┄┄┄┄┄┄►        a request larger than the free chunk:
-//             ├─ live ─┼─── live ────┼─ free ─┼┄┄ unmapped ┄┄►    granules are mapped behind it, the rest of the last is free
+//             ├─ live ─┼─── live ────┼─ free ─┼┄┄ unmapped ┄┄►    maps granules behind it; the last one's rest is free
 //             0                          granule
 #include <algorithm>
 #include <set>
@@ -26,10 +25,10 @@ namespace {
 
 using namespace pytorch;  // the constants and rules of one header
 
-// Addresses of a segment, a multiple of both granules. PyTorch reserves 9/8 of the device's memory; where that is not
-// enough (unmapped addresses lie between blocks) it makes a further segment, as is done here.
+// Addresses of a segment, a multiple of both granules. PyTorch reserves 9/8 of the device's memory. If that does not
+// suffice (unmapped addresses between blocks), it makes a further segment, as this simulation does.
 constexpr uint64_t kReservation = (uint64_t{1} << 46) / kLargeSegment * kLargeSegment;
-// Driver calls of a granule: create and map, or unmap and release. Access is set once for all that are mapped together.
+// Driver calls per granule: create and map, or unmap and release. Access is set once for all that are mapped together.
 constexpr uint64_t kCallsPerGranule = 2;
 
 class PyTorchExpandable : public SegmentPolicy {
@@ -61,7 +60,7 @@ class PyTorchExpandable : public SegmentPolicy {
     return {segments_[chunk].stream, segments_[chunk].size, segments_[chunk].address, chunk};
   }
 
-  // Chunks with memory and without go to different sets.
+  // Mapped and unmapped chunks go to different sets.
   void Insert(int32_t chunk) override {
     const Chunk& c = segments_[chunk];
     if (c.mapped) {
@@ -79,7 +78,7 @@ class PyTorchExpandable : public SegmentPolicy {
     }
   }
 
-  // What a free chunk can become without moving anything.
+  // Returns the size that a free chunk can reach without moving anything.
   uint64_t ExpandableSize(int32_t chunk) const {
     const int32_t next = segments_[chunk].next;
     return segments_[chunk].size + (next >= 0 && !segments_[next].mapped ? segments_[next].size : 0);
@@ -105,7 +104,7 @@ class PyTorchExpandable : public SegmentPolicy {
     return room >= size;
   }
 
-  // The first of the chunks, free or unmapped, that become the place of a request that no free chunk holds.
+  // Returns the first of the free or unmapped chunks that become the place of a request that no free chunk holds.
   int32_t FindPlace(Pool pool, uint32_t stream, uint64_t size) {
     for (auto i = unmapped_[pool].lower_bound({{stream, 0}, 0}); i != unmapped_[pool].end() && i->first.first == stream;
          ++i) {
@@ -119,7 +118,8 @@ class PyTorchExpandable : public SegmentPolicy {
     return chunk;
   }
 
-  // Maps granules until a free chunk of at least `size` is there, and takes it out of its set; -1: no memory is left.
+  // Maps granules until there is a free chunk of at least `size`, and takes it out of its set. Returns -1 if out of
+  // memory.
   int32_t Expand(Pool pool, uint32_t stream, uint64_t size) {
     int32_t chunk = FindPlace(pool, stream, size);
     if (!segments_[chunk].mapped && (chunk = Map(chunk, size)) < 0) return -1;
@@ -131,8 +131,8 @@ class PyTorchExpandable : public SegmentPolicy {
     return chunk;
   }
 
-  // Gives memory to the first `size` bytes of an unmapped chunk, or to all of it, rounded up to granules. Returns the
-  // free chunk that they are part of then; -1: the device has not as much, nothing was changed.
+  // Maps the first `size` bytes of an unmapped chunk, or all of it, rounded up to granules. Returns the free chunk that
+  // then contains them; -1 if the device lacks the memory (nothing is changed then).
   int32_t Map(int32_t chunk, uint64_t size) {
     const uint64_t granule = Granule(segments_[chunk].pool);
     const uint64_t bytes = RoundUp(std::min(size, segments_[chunk].size), granule);
@@ -158,7 +158,7 @@ class PyTorchExpandable : public SegmentPolicy {
     }
   }
 
-  // Takes the memory from those granules that lie in the free chunk as a whole.
+  // Unmaps the granules that are wholly inside the free chunk.
   void Unmap(int32_t chunk) {
     const uint64_t granule = Granule(segments_[chunk].pool);
     const uint64_t begin = RoundUp(segments_[chunk].address, granule);

@@ -1,7 +1,7 @@
-// What PyTorch's caching allocator does alike with and without expandable segments. Sources: PyTorch's documentation
-// ("CUDA semantics", memory management and PYTORCH_ALLOC_CONF) and the behaviour of torch.cuda's allocator, which
-// bench/torch/peers_agree holds against these simulations; docs/compare.md. Options have their defaults: no maximal
-// size of a split, no rounding to parts of powers of two, no garbage collection.
+// Rules of PyTorch's caching allocator that are the same with and without expandable segments. Sources: PyTorch's
+// documentation ("CUDA semantics", memory management and PYTORCH_ALLOC_CONF) and the behaviour of torch.cuda's
+// allocator. bench/torch/peers_agree compares that with these simulations (docs/compare.md). Options have their
+// defaults: no maximal size of a split, no rounding to parts of powers of two, no garbage collection.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace hotpack::pytorch {
 
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 inline constexpr uint64_t kUnit = 512;                // sizes are multiples of it
-inline constexpr uint64_t kLargestSmall = kMiB;       // up to this a request belongs to the small pool
-inline constexpr uint64_t kSmallSegment = 2 * kMiB;   // what the small pool grows by
-inline constexpr uint64_t kLargeSegment = 20 * kMiB;  // what the large pool grows by, for requests below kOwnSegment
-inline constexpr uint64_t kOwnSegment = 10 * kMiB;    // from here on a segment is made for the request ...
-inline constexpr uint64_t kOwnUnit = 2 * kMiB;        // ... and is a multiple of this
+inline constexpr uint64_t kLargestSmall = kMiB;       // requests up to it belong to the small pool
+inline constexpr uint64_t kSmallSegment = 2 * kMiB;   // the small pool grows by this
+inline constexpr uint64_t kLargeSegment = 20 * kMiB;  // the large pool grows by this, for requests below kOwnSegment
+inline constexpr uint64_t kOwnSegment = 10 * kMiB;    // requests from here on get their own segment ...
+inline constexpr uint64_t kOwnUnit = 2 * kMiB;        // ... whose size is a multiple of this
 
 enum Pool : uint32_t { kSmall = 0, kLarge = 1 };
 

@@ -8,7 +8,7 @@
 namespace hotpack {
 namespace {
 
-// The block of `profile` that the request with this ordinal (interrupted ones not counted) is; null: of none.
+// Returns the block of `profile` of the request with this ordinal (not counting interrupted ones); null: none.
 const ProfileBlock* FindPlanned(const Profile& profile, uint64_t ordinal) {
   if (ordinal < profile.seen_from || profile.blocks.empty()) return nullptr;
   const uint64_t n = profile.blocks.size();
@@ -21,8 +21,8 @@ const ProfileBlock* FindPlanned(const Profile& profile, uint64_t ordinal) {
 // A live block of the recording.
 struct LiveRequest {
   uint32_t request;
-  uint64_t ordinal;           // as the profile counts
-  const ProfileBlock* block;  // null: it is not planned
+  uint64_t ordinal;           // by the profile's count
+  const ProfileBlock* block;  // null: not planned
 };
 
 class Taker {
@@ -64,8 +64,8 @@ class Taker {
   }
 
  private:
-  // The window's ends are requests of the iteration and of what comes after it; whoever plays the events finds them
-  // there.
+  // The window's ends are requests of the iteration and of what follows it. The player of the events finds them in the
+  // recording.
   void FollowWindow() {
     if (!reached_ && ordinal_ >= begin_) {
       reached_ = true;
@@ -77,7 +77,7 @@ class Taker {
     }
   }
 
-  // A block that lives longer than planned only looks like one of the plan.
+  // A block that lives longer than planned only resembles one of the plan.
   void CheckAge(const LiveRequest& live) {
     if (live.block != nullptr && ordinal_ - live.ordinal > live.block->age) recording_.planned[live.request] = 0;
   }

@@ -1,4 +1,4 @@
-// What policies that keep segments have in common, however they choose among free chunks.
+// The common part of policies with segments, independent of how they choose among free chunks.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class SegmentPolicy : public PeerPolicy {
  public:
   explicit SegmentPolicy(ModelDevice* device) : device_(device) {}
 
-  // The block becomes a free chunk, one with its free neighbours.
+  // The block becomes a free chunk, joined with its free neighbours.
   void Release(uint32_t request) override {
     segments_[chunks_[request]].live = false;
     Insert(Join(chunks_[request]));
@@ -23,19 +23,19 @@ class SegmentPolicy : public PeerPolicy {
   uint64_t AddressOf(uint32_t request) const override { return segments_[chunks_[request]].address; }
 
  protected:
-  // A free chunk goes to, or is taken from, those among which the policy chooses.
+  // Adds a free chunk to those that the policy chooses from, or removes it.
   virtual void Insert(int32_t chunk) = 0;
   virtual void Erase(int32_t chunk) = 0;
 
-  // A chunk that is among no free ones is the request's block.
+  // Makes a chunk that is in no free set the request's block.
   void Occupy(int32_t chunk, uint32_t request) {
     segments_[chunk].live = true;
     if (chunks_.size() <= request) chunks_.resize(request + 1, -1);
     chunks_[request] = chunk;
   }
 
-  // Joins `chunk`, which is among no free ones, with its free neighbours that have memory (or have none) like it.
-  // Returns the chunk that it has become.
+  // Joins `chunk`, which is in no free set, with its free neighbours if they are mapped like it. Returns the joined
+  // chunk.
   int32_t Join(int32_t chunk) {
     const auto joins = [this, mapped = segments_[chunk].mapped](int32_t neighbour) {
       return neighbour >= 0 && !segments_[neighbour].live && segments_[neighbour].mapped == mapped;
@@ -51,12 +51,12 @@ class SegmentPolicy : public PeerPolicy {
     return prev;
   }
 
-  // Free chunks in the order in which they are chosen: stream, size, what decides between equal ones, chunk.
+  // Free chunks in the order of choice: stream, size, the tie-breaker, chunk.
   using Key = std::tuple<uint32_t, uint64_t, uint64_t, int32_t>;
   using FreeSet = std::set<Key>;
   static int32_t ChunkOf(const Key& key) { return std::get<3>(key); }
 
-  // Takes the first chunk of the stream that holds `size` bytes out of `free`; -1: there is none.
+  // Removes from `free` the stream's first chunk that holds `size` bytes, and returns it; -1: there is none.
   static int32_t TakeFirst(FreeSet* free, uint32_t stream, uint64_t size) {
     const auto found = free->lower_bound({stream, size, 0, 0});
     if (found == free->end() || std::get<0>(*found) != stream) return -1;
@@ -65,7 +65,7 @@ class SegmentPolicy : public PeerPolicy {
     return chunk;
   }
 
-  // Gives those of the free chunks back to the device that are whole segments, each by one call.
+  // Returns the free chunks that are whole segments to the device, each by one call.
   void GiveBackWhole(FreeSet* free) {
     std::erase_if(*free, [this](const Key& key) {
       const int32_t chunk = ChunkOf(key);

@@ -1,5 +1,5 @@
-// Pieces of memory that were taken from the driver in one go ("segments"), cut into chunks: what caching allocators are
-// made of. Chunks of a segment lie side by side, each linked to its neighbours.
+// Segments, as caching allocators have them: memory taken from the driver at once and cut into chunks. The chunks of a
+// segment are adjacent, and each is linked to its neighbours.
 //
 //   segment   ├──────── live ────────┼── free ──┼─ live ─┼───── free ─────┤
 //             prev = -1        next ──►       ◄── prev                next = -1
@@ -13,21 +13,21 @@ namespace hotpack {
 struct Chunk {
   uint64_t address = 0;
   uint64_t size = 0;
-  uint64_t stamp = 0;   // for the policy's use
-  uint32_t stream = 0;  // the chunk's segment serves this one alone
-  uint32_t pool = 0;    // ... and this pool, numbered by the policy
+  uint64_t stamp = 0;   // for the policy
+  uint32_t stream = 0;  // the chunk's segment serves only this stream
+  uint32_t pool = 0;    // ... and only this pool, numbered by the policy
   int32_t prev = -1, next = -1;
   bool live = false;
   bool mapped = true;  // false: addresses without memory
 };
 
-// Chunks are named by their index. Not thread-safe. Everything O(1).
+// A chunk's name is its index. Not thread-safe. Everything O(1).
 class Segments {
  public:
   Chunk& operator[](int32_t chunk) { return chunks_[static_cast<size_t>(chunk)]; }
   const Chunk& operator[](int32_t chunk) const { return chunks_[static_cast<size_t>(chunk)]; }
 
-  // A segment of one chunk, at addresses never used before.
+  // Adds a segment of one chunk, at addresses never used before.
   int32_t Add(uint64_t size, uint32_t stream, uint32_t pool) {
     const int32_t chunk = New();
     Chunk& added = (*this)[chunk];
@@ -39,8 +39,8 @@ class Segments {
     return chunk;
   }
 
-  // Cuts the first `size` bytes off into `chunk`; the rest, which is returned, differs in nothing else. 0 < size < its
-  // size.
+  // Cuts the first `size` bytes off into `chunk`, and returns the rest, which is otherwise equal. 0 < size < the
+  // chunk's size.
   int32_t Split(int32_t chunk, uint64_t size) {
     const int32_t rest = New();
     Chunk& lower = (*this)[chunk];
@@ -55,7 +55,7 @@ class Segments {
     return rest;
   }
 
-  // Joins `chunk` with the next one, whose name goes.
+  // Joins `chunk` with the next one, whose index becomes unused.
   void JoinNext(int32_t chunk) {
     Chunk& lower = (*this)[chunk];
     const int32_t gone = lower.next;
@@ -65,7 +65,7 @@ class Segments {
     unused_.push_back(gone);
   }
 
-  // A whole segment goes.
+  // Removes a whole segment.
   void Remove(int32_t chunk) { unused_.push_back(chunk); }
 
   bool Whole(int32_t chunk) const { return (*this)[chunk].prev < 0 && (*this)[chunk].next < 0; }

@@ -1,5 +1,5 @@
-// One cudaMalloc a request, one cudaFree a release: nothing is kept, so nothing is reserved that is not live, and every
-// request is a driver call. The paper's "naive" allocation (Sekiyama 2018, §5.1) asks the device in the same way.
+// One cudaMalloc per request, one cudaFree per release. Nothing is cached, so only live memory is reserved, and every
+// request is a driver call. The paper's "naive" allocation (Sekiyama 2018, §5.1) does the same.
 //
 // Sizes are rounded up to 512 bytes, as in every figure called "live". The driver's own granularity is not added: the
 // documentation promises an alignment of cudaMalloc's addresses, and a granularity only for cuMemCreate.

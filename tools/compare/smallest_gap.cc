@@ -6,8 +6,8 @@
 namespace hotpack {
 namespace {
 
-// The residencies of blocks that have been placed, to be asked which of them meet an interval. A tree over all
-// residencies by their begin: each node knows the last end among the placed ones below it.
+// The residencies of placed blocks, for queries by interval. A tree over all residencies by their begin: each node
+// knows the last end among the placed ones below it.
 class PlacedResidencies {
  public:
   explicit PlacedResidencies(const Instance& instance) {
@@ -35,7 +35,8 @@ class PlacedResidencies {
     }
   }
 
-  // Adds the placed blocks that are resident at some time in `residency`; one with several residencies perhaps twice.
+  // Adds the placed blocks that are resident at some time in `residency`; possibly twice a block with several
+  // residencies.
   void Meeting(const Residency& residency, std::vector<int32_t>* blocks) const {
     const auto from_here = std::lower_bound(entries_.begin(), entries_.end(), residency.end,
                                             [](const Entry& entry, Clock end) { return entry.residency.begin < end; });
@@ -49,7 +50,7 @@ class PlacedResidencies {
   };
   static constexpr Clock kNone = INT64_MIN;
 
-  // Of the entries [low, high) below `node`, those before `limit` that end after `begin`.
+  // Of the entries [low, high) below `node`: visits those before `limit` that end after `begin`.
   void Visit(size_t node, size_t low, size_t high, size_t limit, Clock begin, std::vector<int32_t>* blocks) const {
     if (low >= limit || last_end_[node] == kNone || last_end_[node] <= begin) return;
     if (high - low == 1) {
@@ -67,11 +68,11 @@ class PlacedResidencies {
   size_t leaves_ = 1;
 };
 
-// What lies in the way of one block, in ascending order. Many blocks of an iteration have the same size and share their
-// offsets, so it is quicker to keep the different offsets in order than to sort the blocks in the way each time.
+// The obstacles of one block, in ascending order. Many blocks of an iteration have the same size and share offsets. So
+// keeping the different offsets in order is faster than sorting a block's obstacles each time.
 class Obstacles {
  public:
-  // A block is placed at `offset`. Returns the ordinal of that offset, for Add(). O(different offsets).
+  // Notes a block placed at `offset`. Returns the ordinal of that offset, for Add(). O(different offsets).
   uint32_t OrdinalOf(Offset offset) {
     auto found = std::lower_bound(ascending_.begin(), ascending_.end(), offset,
                                   [this](uint32_t ordinal, Offset value) { return columns_[ordinal].offset < value; });
@@ -97,7 +98,7 @@ class Obstacles {
     added_.push_back(ordinal);
   }
 
-  // Where `block` goes among what was added since Clear().
+  // Returns the offset for `block` among the obstacles added since Clear().
   Offset SmallestGap(const Block& block) {
     const bool few = added_.size() * 16 < ascending_.size();
     if (few) {

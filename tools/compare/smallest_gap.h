@@ -8,7 +8,7 @@
 
 namespace hotpack {
 
-// Each block in turn, with the blocks placed before that are resident together with it:
+// Places each block in turn among the earlier placed blocks that are resident together with it:
 //
 //   offset ▲  ├ placed ┤
 //          │            gap of 3: too much   ◄── the smallest gap between them that holds the block, of equal ones the
@@ -16,7 +16,7 @@ namespace hotpack {
 //          │            gap of 2: taken by a block of 2
 //          │  ├ placed ┤
 //
-// `order`: every block once. Pinned offsets are not looked at; alignments are. O(n · blocks that one meets · log).
+// `order`: every block once. Ignores pinned offsets, respects alignments. O(n · blocks that one meets · log).
 Placement PlaceInSmallestGaps(const Instance& instance, const std::vector<int32_t>& order);
 
 }  // namespace hotpack

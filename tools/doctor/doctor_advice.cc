@@ -26,7 +26,7 @@ uint64_t Calls(const ProcessFacts& process, const std::string& prefix) {
   return calls;
 }
 
-// Whether the file is mapped more than once, by its name.
+// Returns whether the file is mapped more than once, by its name.
 std::string LoadedTwice(const ProcessFacts& process, const std::string& name) {
   std::map<std::string, int> times;
   for (const std::string& path : process.mapped) {
@@ -112,8 +112,8 @@ void OfHooks(const ProcessFacts& process, Advice* advice) {
                                          "hotpack by; load that library by dlopen"));
   }
   if (!process.unknown_variants.empty()) {
-    // The 32-bit first versions, which hotpack leaves alone, or such as are newer than it. No harm if they are never
-    // called.
+    // Such functions are the 32-bit first versions, which hotpack does not hook, or newer than hotpack. They do no harm
+    // if they are never called.
     std::vector<std::string>* list = process.stats.requests == 0 ? &advice->to_do : &advice->notes;
     list->push_back(
         absl::StrCat(name, " got variants of functions from the driver that hotpack does not serve: ",

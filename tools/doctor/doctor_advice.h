@@ -1,4 +1,4 @@
-// What follows from the facts: plain sentences.
+// Conclusions from the facts, as plain sentences.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace hotpack {
 struct Diagnosis {
   MachineFacts machine;
   std::vector<std::pair<std::string, std::string>> environment;  // before hotpack changed it
-  bool ran = false;                                              // a program was run; the rest is of it
+  bool ran = false;                                              // a program was run; the members below are of it
   int exit_code = 0;
   ProgramFacts program;
   std::vector<ProcessFacts> processes;
@@ -19,8 +19,8 @@ struct Diagnosis {
 };
 
 struct Advice {
-  std::vector<std::string> to_do;  // what keeps hotpack from serving, and what to do about it
-  std::vector<std::string> notes;  // what is worth knowing
+  std::vector<std::string> to_do;  // why hotpack does not serve, and how to fix it
+  std::vector<std::string> notes;  // other notable facts
 };
 
 Advice Advise(const Diagnosis& diagnosis);

@@ -1,4 +1,4 @@
-// What the processes of a run noted, for `hotpack doctor`.
+// Reads the notes of a run's processes, for `hotpack doctor`.
 #include "tools/doctor/doctor_facts.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace hotpack {
 namespace {
 
-// The names by which programs ask for what is hooked, in any variant.
+// Returns the names by which programs look up hooked functions, in any variant.
 const std::set<std::string>& HookedNames() {
 #define HOTPACK_NAMES(symbol, base, ...) #symbol, base,
   static const std::set<std::string> names = {HOTPACK_HOOKS(HOTPACK_NAMES) HOTPACK_WORK(HOTPACK_NAMES)};
@@ -27,13 +27,13 @@ const std::set<std::string>& HookedNames() {
   return names;
 }
 
-// Functions that allocate device memory or submit work, by their names; "Host" is the host's memory.
+// Returns true for names of functions that allocate device memory or submit work. "Host" is the host's memory.
 bool LooksLikeOurs(const std::string& name) {
   constexpr const char* kPrefixes[] = {"cuMemAlloc",        "cuMemCreate", "cuMemPoolCreate", "cuLaunch",
                                        "cuMemcpy",          "cuMemset",    "cuGraphLaunch",   "cuStreamBeginCapture",
                                        "cuStreamEndCapture"};
   if (HookedNames().contains(name) || absl::StrContains(name, "Host")) return false;
-  // The exported forms of copies that wait for the legacy stream: only their per-thread variants need to be seen.
+  // The exported forms of copies that wait for the legacy stream: only their per-thread variants matter.
   for (const char* suffix : {"_v2", "_ptds", "_ptsz"}) {
     if (absl::EndsWith(name, suffix) && HookedNames().contains(name.substr(0, name.size() - strlen(suffix))))
       return false;
@@ -71,7 +71,7 @@ ProcessFacts Read(const DoctorFile& file) {
   return facts;
 }
 
-// The whole file, which is that of a process of this build, or nothing.
+// Returns the whole file of a process of this build, or nothing.
 std::unique_ptr<DoctorFile> Load(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   auto file = std::make_unique<DoctorFile>();

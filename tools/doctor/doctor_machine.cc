@@ -54,7 +54,7 @@ Json AskDevice(void* library, int ordinal) {
   return {{"name", name}, {"bytes", bytes}, {"virtual_memory", virtual_memory != 0}, {"managed_faults", managed != 0}};
 }
 
-// In a child, so that a driver that crashes or hangs on to something does not concern us.
+// In a child, because a driver may crash or hang.
 Json AskDriver(const std::string& path) {
   Json answer = {{"driver", ""}, {"version", 0}, {"failure", ""}, {"devices", Json::array()}};
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -80,7 +80,7 @@ Json AskDriver(const std::string& path) {
   return answer;
 }
 
-// What AskDriver says in a child; nothing if the child did not live to say it.
+// Returns AskDriver's answer from a child; nothing if the child did not survive.
 Json AskDriverInChild(const std::string& path) {
   int ends[2];
   if (pipe(ends) != 0) return {};
@@ -193,7 +193,7 @@ ProgramFacts LookAtProgram(const std::string& path) {
   facts.path = path;
   std::string executable = path;
   std::string begin = BeginOf(executable);
-  constexpr int kMaxInterpreters = 4;  // as the kernel follows them
+  constexpr int kMaxInterpreters = 4;  // the kernel's limit
   for (int i = 0; i < kMaxInterpreters && absl::StartsWith(begin, "#!"); ++i) {
     std::istringstream line(begin.substr(2, begin.find('\n') - 2));
     std::string word;

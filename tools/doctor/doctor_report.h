@@ -1,4 +1,4 @@
-// What `hotpack doctor` prints.
+// The output of `hotpack doctor`.
 #pragma once
 
 #include "tools/doctor/doctor_advice.h"

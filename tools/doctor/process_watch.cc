@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kEvery = std::chrono::milliseconds(100);
 
-// Children of all threads of a process, and theirs.
+// Adds the children of all threads of a process, and their descendants.
 void AddDescendants(int pid, std::vector<int>* all) {
   std::error_code error;
   for (const auto& task : fs::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
@@ -34,8 +34,8 @@ std::string CommandLine(const std::string& process) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// True if it has the driver and not the preload. Between fork and exec a child of ours is a copy of this process, which
-// may have loaded the driver to see whether there is one.
+// Returns true if it has the driver but not the preload. Between fork and exec a child of hotpack is a copy of this
+// process, which may have loaded the driver to check for one.
 bool IsMissed(int pid) {
   static const std::string own = CommandLine("self");
   if (CommandLine(std::to_string(pid)) == own) return false;
@@ -51,7 +51,7 @@ bool IsMissed(int pid) {
 }  // namespace
 
 ProcessWatch::ProcessWatch() {
-  sigset_t all, before;  // the signals are for the thread that waits for the program
+  sigset_t all, before;  // signals are for the thread that waits for the program
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   thread_ = std::thread([this] {

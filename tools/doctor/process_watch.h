@@ -1,4 +1,4 @@
-// Looks, from outside, for processes of a run that the preload did not reach.
+// Watches, from outside, for processes of a run that the preload did not reach.
 #pragma once
 
 #include <condition_variable>
@@ -12,8 +12,8 @@
 
 namespace hotpack {
 
-// While one exists, the descendants of this process are looked at ten times a second: which have the driver library
-// loaded, and no libhotpack_preload. What begins and ends between two looks is not seen.
+// While one exists, it checks the descendants of this process ten times a second for the driver library without
+// libhotpack_preload. Processes that begin and end between two checks are missed.
 class ProcessWatch {
  public:
   ProcessWatch();

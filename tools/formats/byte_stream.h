@@ -1,4 +1,4 @@
-// Bytes that come piece by piece, read once from the front: files of hundreds of megabytes need not be in memory.
+// Bytes that come piece by piece, read once from the front: files of hundreds of megabytes need not fit in memory.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,23 @@
 
 namespace hotpack {
 
-// Puts up to `most` bytes (at least 1) at `to` and returns how many; 0 at the end. Errors are one line, "FILE: reason".
+// Writes up to `most` bytes (at least 1) to `to` and returns their number; 0 at the end. Errors: one line, "FILE:
+// reason".
 using ByteSource = std::function<absl::StatusOr<size_t>(char* to, size_t most)>;
 
-// The file at `path`, read from its beginning. Also for pipes.
+// Returns a source of the file at `path`, from its beginning. Works for pipes too.
 absl::StatusOr<ByteSource> FileSource(const std::string& path);
 
-// `contents`, which must outlive the source.
+// Returns a source of `contents`, which must outlive it.
 ByteSource MemorySource(std::string_view contents);
 
-// A source with a place in it. Not thread-safe.
+// A source with a position. Not thread-safe.
 class ByteStream {
  public:
   explicit ByteStream(ByteSource source) : source_(std::move(source)) {}
 
-  // False at the end of the stream, and after an error of the source: status() says which. What was there before the
-  // end is lost.
+  // Returns false at the end of the stream and after an error of the source: status() tells which. The bytes before the
+  // end are lost.
   bool Read(void* to, uint64_t bytes);
   bool Skip(uint64_t bytes);
   bool ReadByte(uint8_t* byte) {
@@ -34,11 +35,11 @@ class ByteStream {
     *byte = static_cast<uint8_t>(buffer_[next_++]);
     return true;
   }
-  // The next line without its end (LF or CRLF). False at the end of the stream, and after an error of the source.
+  // Reads the next line without its end (LF or CRLF). Returns false at the end of the stream and after an error.
   enum class LineEnd { kWhole, kMissing, kTooLong };  // the stream ends first; the line has more than `most` bytes
   bool ReadLine(size_t most, std::string* line, LineEnd* end);
 
-  uint64_t position() const { return filled_before_ + next_; }  // bytes that were read
+  uint64_t position() const { return filled_before_ + next_; }  // bytes read so far
   const absl::Status& status() const { return status_; }
 
  private:

@@ -1,5 +1,5 @@
-// The operations of a pickle that are data, and the names of those that are not. Python's module pickletools lists them
-// all with what they do.
+// The opcodes of a pickle that build data, and the names of the others. Python's module pickletools lists and describes
+// all.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace hotpack::pickle {
 
 enum Opcode : uint8_t {
   kProto = 0x80,  // u8: the protocol
-  kFrame = 0x95,  // u64: bytes of the frame, which may be passed over
+  kFrame = 0x95,  // u64: bytes of the frame, which may be skipped
   kStop = '.',
 
   kNone = 'N',
@@ -25,9 +25,9 @@ enum Opcode : uint8_t {
   kShortBinUnicode = 0x8c,  // length, then as many bytes of UTF-8
   kBinUnicode = 'X',
   kBinUnicode8 = 0x8d,
-  kShortBinString = 'U',  // the same of Python 2's str
+  kShortBinString = 'U',  // as above, for Python 2's str
   kBinString = 'T',
-  kShortBinBytes = 'C',  // the same of bytes
+  kShortBinBytes = 'C',  // as above, for bytes
   kBinBytes = 'B',
   kBinBytes8 = 0x8e,
   kByteArray8 = 0x96,
@@ -57,7 +57,7 @@ enum Opcode : uint8_t {
   kLongBinGet = 'j',  // u32
 };
 
-// How many bytes the length of a text or byte string has.
+// Returns the size in bytes of the length field of a text or byte string.
 inline constexpr size_t LengthBytes(Opcode opcode) {
   switch (opcode) {
     case kShortBinUnicode:
@@ -73,7 +73,7 @@ inline constexpr size_t LengthBytes(Opcode opcode) {
   }
 }
 
-// The name of an operation that makes something other than data, or takes it from outside; null for all others.
+// Returns the name of an opcode that makes non-data, or takes it from outside; null for all others.
 inline const char* RefusedOpcode(uint8_t opcode) {
   switch (opcode) {
     case 'c':

@@ -52,13 +52,13 @@ class Reader {
   bool Put(uint64_t number);
   bool Get(uint64_t number);
   bool Hold(uint64_t bytes);
-  bool Above(size_t items);  // are there so many since the last mark?
+  bool Above(size_t items);  // whether there are that many since the last mark
   bool Worth(const PickleValue& value) const;
 
   ByteStream stream_;
   const std::string name_;
   const PickleOptions& options_;
-  uint64_t at_ = 0;  // where the current operation begins
+  uint64_t at_ = 0;  // start of the current operation
   std::string fault_;
   uint64_t held_ = 0;
   bool done_ = false;
@@ -132,7 +132,7 @@ bool Reader::Text(Opcode opcode, bool is_text) {
 }
 
 bool Reader::KeepText(std::string_view text, bool is_cut) {
-  // No UTF-8 character is cut in two.
+  // Do not split a UTF-8 character.
   while (is_cut && !text.empty() && (text.back() & 0xC0) == 0x80) text.remove_suffix(1);
   if (is_cut && !text.empty() && (text.back() & 0x80) != 0) text.remove_suffix(1);
   const auto known = texts_.find(text);
@@ -158,7 +158,7 @@ bool Reader::Worth(const PickleValue& value) const {
 }
 
 bool Reader::AddToList(const PickleValue& list, const PickleValue* items, size_t count) {
-  if (list.kind == PickleKind::kOther) return true;  // what is appended to is not kept
+  if (list.kind == PickleKind::kOther) return true;  // items of such a list are not kept
   if (list.kind != PickleKind::kList) return Fail("malformed: something is appended to what is no list");
   std::vector<PickleValue>& to = pickle_.lists[static_cast<size_t>(list.number)];
   for (size_t i = 0; i < count; ++i) {
@@ -184,7 +184,7 @@ bool Reader::AddToDict(const PickleValue& dict, const PickleValue* items, size_t
     }
     const bool is_last = to.first + to.count == pickle_.entries.size();
     if (!Hold(sizeof(PickleValue) * (is_last ? 1 : to.count + 1))) return false;
-    if (!is_last) {  // others were added behind it: it moves to the end
+    if (!is_last) {  // others were added after it: it moves to the end
       const uint64_t first = pickle_.entries.size();
       for (uint32_t k = 0; k < to.count; ++k) pickle_.entries.push_back(pickle_.entries[to.first + k]);
       to.first = first;
@@ -219,7 +219,7 @@ bool Reader::Tuple(size_t items) {
   return Push({});
 }
 
-// Picklers number what they note from 0 without a gap.
+// Picklers number memo entries from 0 without a gap.
 bool Reader::Put(uint64_t number) {
   if (!Above(1)) return false;
   if (number > memo_.size()) return Fail(absl::StrCat("malformed: note ", number, " after ", memo_.size(), " notes"));
@@ -237,7 +237,7 @@ bool Reader::Get(uint64_t number) {
   return Push(memo_[number]);
 }
 
-// Operations that put one value on the stack.
+// Operations that push one value.
 bool Reader::Value(Opcode opcode) {
   uint8_t u8;
   uint16_t u16;
@@ -269,7 +269,7 @@ bool Reader::Value(Opcode opcode) {
   }
 }
 
-// Operations that make something of all that is above the last mark.
+// Operations that collect everything above the last mark.
 bool Reader::Collect(Opcode opcode) {
   size_t mark = 0;
   if (!TakeMark(&mark)) return false;
@@ -288,7 +288,7 @@ bool Reader::Collect(Opcode opcode) {
   return opcode != kTuple || Push({});
 }
 
-// Operations on what is on top of the stack.
+// Operations on the top of the stack.
 bool Reader::Top(Opcode opcode) {
   size_t top = stack_.size();
   switch (opcode) {
@@ -302,7 +302,7 @@ bool Reader::Top(Opcode opcode) {
       return true;
     case kPop:
       if (!marks_.empty() && marks_.back() == top) {
-        marks_.pop_back();  // as Python's does
+        marks_.pop_back();  // as Python does
         return true;
       }
       if (!Above(1)) return false;
@@ -319,7 +319,7 @@ bool Reader::Top(Opcode opcode) {
   }
 }
 
-// Operations on what is noted to be used again.
+// Operations on the memo.
 bool Reader::Memo(Opcode opcode) {
   uint64_t number = memo_.size();
   const size_t bytes = opcode == kMemoize ? 0 : opcode == kBinPut || opcode == kBinGet ? 1 : 4;

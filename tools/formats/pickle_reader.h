@@ -1,13 +1,13 @@
-// Reads the data that is in a Python pickle. Nothing in it is ever run.
+// Reads the data of a Python pickle. Never executes any of it.
 //
-// A pickle is a program for a small stack machine. The part of its language that builds numbers, texts, lists, tuples
-// and dictionaries is known here (protocols 2 to 5); what imports or calls something (GLOBAL, REDUCE and their like) is
-// refused. Of what is built only that is kept which the caller can ask for:
-//   - of texts, the ones the caller names ("words"); of all others, if the caller wants them, their first bytes, of
-//     equal ones once; else they are skipped as they are read
-//   - of a dictionary, the entries whose key is a word and whose value is one of the kinds below
-//   - of a list, the items of those kinds; a dictionary that has nothing in it when it is put in is not one of them
-//   - of a tuple or floating point number, nothing
+// A pickle is a program for a small stack machine. The reader knows the opcodes that build numbers, texts, lists,
+// tuples and dictionaries (protocols 2 to 5). It refuses those that import or call something (GLOBAL, REDUCE and
+// similar). It keeps only the data that the caller can query:
+//   - texts: those that the caller names ("words"). Of others, on request, the first bytes, equal ones once; else they
+//     are skipped while reading.
+//   - dictionaries: the entries whose key is a word and whose value is one of the kinds below.
+//   - lists: the items of those kinds, without dictionaries that are empty when they are added.
+//   - tuples and floating point numbers: nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace hotpack {
 
 enum class PickleKind : uint8_t {
-  kOther,    // was there, but is not kept: None, a text that is no word, a tuple, an integer beyond 64 bits, ...
+  kOther,    // not kept: None, a text that is no word, a tuple, an integer beyond 64 bits, ...
   kBool,     // number: 0 or 1
   kInteger,  // number
   kWord,     // number: its index in PickleOptions::words
@@ -50,23 +50,23 @@ struct Pickle {
   std::deque<PickleValue> entries;
   std::deque<std::string> texts;  // all different
 
-  // The entry of `dict` (of kind kDict) with this key, or null.
+  // Returns the entry of `dict` (of kind kDict) with this key, or null.
   const PickleValue* Find(const PickleValue& dict, uint8_t key) const;
 };
 
-// What reading may take at most if the caller does not say otherwise: some 25 million entries of a memory snapshot.
+// The default memory limit: about 25 million entries of a memory snapshot.
 inline constexpr uint64_t kPickleMemoryLimit = uint64_t{4} << 30;
 
 struct PickleOptions {
   absl::Span<const std::string_view> words;  // at most 255, of at most 32 bytes each, all different
-  uint32_t text_bytes = 0;                   // 32 to 4096: so much of each text that is no word is kept; 0: nothing is
-  // Bytes of memory for what is kept and for the stack, beyond which the file is refused (up to half as much again may
-  // be taken where a list grows).
+  uint32_t text_bytes = 0;                   // 32 to 4096: bytes kept of each text that is no word; 0: none
+  // Bytes of memory for the kept data and the stack, beyond which the file is refused. (A growing list may take up to
+  // half as much again.)
   uint64_t memory_limit = kPickleMemoryLimit;
 };
 
-// Reads the pickle at the front of `source`; what follows it is not looked at. Errors are one line, "NAME: byte N:
-// reason" with N counted from 0, or the source's own. O(bytes).
+// Reads the pickle at the front of `source` and ignores the bytes after it. Errors are one line, "NAME: byte N: reason"
+// with N counted from 0, or the source's own. O(bytes).
 absl::StatusOr<Pickle> ReadPickle(ByteSource source, std::string_view name, const PickleOptions& options);
 
 }  // namespace hotpack

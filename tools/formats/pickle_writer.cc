@@ -12,7 +12,7 @@ using namespace pickle;
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
 constexpr uint32_t kMaxItems = 1000;
-constexpr size_t kMaxKnown = 256;  // what one byte can number
+constexpr size_t kMaxKnown = 256;  // the range of one byte
 
 }  // namespace
 
@@ -83,7 +83,7 @@ void PickleWriter::Integer(int64_t value) {
     PutByte(kBinInt);
     PutNumber(static_cast<uint64_t>(value), 4);
   } else {
-    size_t bytes = 5;  // as few as hold it with its sign
+    size_t bytes = 5;  // the fewest that hold it with its sign
     while (bytes < 8 && value >> (8 * bytes - 1) != 0 && value >> (8 * bytes - 1) != -1) ++bytes;
     PutByte(kLong1);
     PutByte(static_cast<uint8_t>(bytes));

@@ -20,8 +20,8 @@ namespace hotpack {
 //   writer.EndDict();
 //   absl::Status status = writer.Finish();
 //
-// After an error of the sink nothing more is written, and Finish() returns it. The first 256 different texts are
-// written once and referred to after that. Not thread-safe.
+// After an error of the sink it writes nothing more, and Finish() returns the error. The first 256 different texts are
+// written once and then referenced. Not thread-safe.
 class PickleWriter {
  public:
   explicit PickleWriter(TextSink sink);
@@ -37,14 +37,14 @@ class PickleWriter {
   void EmptyList() { BeginList(), EndList(); }
   void ZeroPair();  // the tuple (0, 0)
 
-  // After the value; the writer is not used any more.
+  // Ends the pickle after the value. The writer must not be used afterwards.
   absl::Status Finish();
 
  private:
-  // A list is written a thousand items at a time: readers put those of one operation on their stack.
+  // A list is written in batches of a thousand items, because readers put those of one operation on their stack.
   struct List {
     bool is_list;
-    bool is_open;  // a mark is written, and its operation not yet
+    bool is_open;  // a mark is written, but not yet its operation
     uint32_t items;
   };
   void Put(std::string_view bytes);

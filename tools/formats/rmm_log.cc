@@ -21,7 +21,7 @@ constexpr uint64_t kDayNs = 86400 * kSecondNs;
 
 enum Column : size_t { kThread, kTime, kAction, kPointer, kBytes, kStream };
 
-// Digits of a whole field.
+// Parses a whole field of digits.
 std::optional<uint64_t> Digits(std::string_view text, int base) {
   uint64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -29,14 +29,14 @@ std::optional<uint64_t> Digits(std::string_view text, int base) {
   return value;
 }
 
-// A pointer, as different C libraries write it.
+// Parses a pointer in the formats of different C libraries.
 std::optional<uint64_t> Pointer(std::string_view text) {
   if (text == "(nil)" || text == "nullptr") return 0;
   if (text.substr(0, 2) == "0x") return Digits(text.substr(2), 16);
   return Digits(text, 10);
 }
 
-// The digits behind the decimal point of a second.
+// Parses the digits after the decimal point of a second.
 std::optional<uint64_t> Fraction(std::string_view text) {
   if (text.empty() || text.size() > 9) return std::nullopt;
   std::optional<uint64_t> value = Digits(text, 10);
@@ -44,7 +44,7 @@ std::optional<uint64_t> Fraction(std::string_view text) {
   return value;
 }
 
-// Nanoseconds since midnight ("HH:MM:SS.ffffff", "HH:MM:SS:ffffff"), or since some other moment (seconds with a
+// Returns nanoseconds since midnight ("HH:MM:SS.ffffff", "HH:MM:SS:ffffff"), or since another moment (seconds with a
 // fraction).
 std::optional<uint64_t> Time(std::string_view text) {
   const size_t last = text.find_last_of(".:");
@@ -84,7 +84,8 @@ class LogReader {
   ImportedLog result_;
 };
 
-// A clock that goes back by more than half a day has passed midnight; by less, threads were written in another order.
+// A clock that goes back by more than half a day has passed midnight. Smaller steps back are threads written out of
+// order.
 uint64_t LogReader::SinceBegin(uint64_t time) {
   if (last_time_) {
     if (time >= *last_time_) {
@@ -101,7 +102,7 @@ uint64_t LogReader::SinceBegin(uint64_t time) {
 
 absl::Status LogReader::Event(std::string_view line) {
   std::array<std::string_view, kColumns> fields;
-  std::array<size_t, kColumns> column;  // where each begins, from 1
+  std::array<size_t, kColumns> column;  // the start of each, from 1
   size_t begin = 0;
   for (size_t i = 0; i < kColumns; ++i) {
     const size_t end = i + 1 < kColumns ? line.find(',', begin) : line.size();
@@ -145,7 +146,7 @@ absl::StatusOr<ImportedLog> LogReader::Read() {
     if (end == ByteStream::LineEnd::kTooLong) {
       return At(1, absl::StrCat("the line is longer than ", kLongestLine, " bytes"));
     }
-    if (end == ByteStream::LineEnd::kMissing) {  // the program was killed while it wrote: a number may lack digits
+    if (end == ByteStream::LineEnd::kMissing) {  // the program was killed while writing: a number may lack digits
       result_.is_cut = true;
       break;
     }

@@ -19,15 +19,15 @@ inline constexpr std::string_view kRmmLogHeader = "Thread,Time,Action,Pointer,Si
 struct ImportedLog {
   Trace trace;
   uint64_t allocations = 0;
-  uint64_t live_before = 0;      // released, but not allocated, in the log: allocated at its beginning
-  uint64_t missed_releases = 0;  // allocated over
+  uint64_t live_before = 0;      // released in the log but not allocated: allocated at its beginning
+  uint64_t missed_releases = 0;  // the address was allocated again
   uint64_t failed = 0;           // "allocate failure": no events
-  bool is_cut = false;           // the last line had no end, and was left out
+  bool is_cut = false;           // the last line had no end, and is omitted
 };
 
-// Reads a log, with its header line or without. Pointers and streams are hexadecimal ("0x7f...", also "(nil)") or
-// decimal; times are "HH:MM:SS.ffffff" (or with a third colon) of a day that may end, or seconds with a fraction.
-// Blocks of no bytes are left out. Errors are one line, "NAME:LINE:COLUMN: reason", or the source's own. O(lines).
+// Reads a log, with or without its header line. Pointers and streams are hexadecimal ("0x7f...", also "(nil)") or
+// decimal. Times are "HH:MM:SS.ffffff" (or with a third colon) and may pass midnight, or seconds with a fraction. Omits
+// blocks of no bytes. Errors are one line, "NAME:LINE:COLUMN: reason", or the source's own. O(lines).
 absl::StatusOr<ImportedLog> ReadRmmLog(ByteSource source, std::string_view name);
 
 }  // namespace hotpack

@@ -16,7 +16,7 @@ namespace {
 
 using namespace snapshot;
 
-// Where the arena is: an address as drivers give them, and one that JavaScript's numbers hold exactly.
+// The arena's address: similar to drivers' addresses, and exact in JavaScript's numbers.
 constexpr int64_t kBase = int64_t{0x7f} << 40;
 constexpr int64_t kPageBytes = int64_t{2} << 20;
 
@@ -44,7 +44,7 @@ class Exporter {
   const Trace& trace_;
   const int64_t began_us_;
   PickleWriter writer_;
-  Instance instance_;  // a block for each allocation, in their order
+  Instance instance_;  // a block for each allocation, in order
   Placement placement_;
   int64_t total_ = 0;       // of the segment
   std::vector<Live> live_;  // at the end of the recording
@@ -54,7 +54,7 @@ absl::Status Exporter::Place(ExportedSnapshot* exported) {
   instance_ = WholeRecording(trace_);
   PackOptions options;
   options.algorithm = Algorithm::kBestFit;
-  options.time_limit_ns = std::numeric_limits<int64_t>::max() / 4;  // microseconds a block: it is let finish
+  options.time_limit_ns = std::numeric_limits<int64_t>::max() / 4;  // microseconds a block: long enough to finish
   PackResult result = Pack(instance_, options);
   if (result.status != PackStatus::kOk) return absl::InvalidArgumentError(PackStatusText(result.status));
   placement_ = std::move(result.placement);
@@ -85,7 +85,7 @@ void Exporter::Block(int64_t offset, int64_t size, int64_t requested) {
   writer_.EndDict();
 }
 
-// The segment without a gap: what is live, and what is free between.
+// Writes the segment without gaps: live blocks, and free ones between them.
 void Exporter::Blocks() {
   int64_t end = 0;
   for (const Live& live : live_) {
@@ -154,7 +154,7 @@ void Exporter::History() {
     } else if (event.kind == EventKind::kRelease) {
       const auto block = block_of.find(event.id);
       const int64_t address = kBase + placement_.offsets[block->second];
-      // One right after the other: viewers make one release of them.
+      // Adjacent entries: viewers merge them into one release.
       Entry(kFreeRequested, address, bytes, event);
       Entry(kFreeCompleted, address, bytes, event);
       block_of.erase(block);

@@ -45,11 +45,11 @@ class Importer {
   const Pickle& pickle_;
   const std::string name_;
   const std::vector<PickleValue>* history_ = nullptr;
-  bool has_requests_ = false;  // does any entry say that a release was asked for?
+  bool has_requests_ = false;  // whether any entry is a release request
   int64_t began_us_ = 0;
   RecordingBuilder builder_;
   SnapshotStacks stacks_;
-  std::vector<BlockStack> of_live_;         // id: among what was live before the history
+  std::vector<BlockStack> of_live_;         // id: among the blocks live before the history
   std::vector<BlockStack> of_allocations_;  // id: the allocation's ordinal
   ImportedSnapshot result_;
 };
@@ -85,7 +85,7 @@ absl::StatusOr<uint64_t> Importer::Size(const PickleValue& dict, Word key, std::
   return static_cast<uint64_t>(*size);
 }
 
-// Nanoseconds since the first entry. Clocks of several threads may differ a little: nothing is before it.
+// Returns nanoseconds since the first entry, at least 0. Clocks of several threads may differ a little.
 uint64_t Importer::TimeOf(const PickleValue& entry) const {
   const int64_t time_us = Integer(entry, kTimeUs).value_or(began_us_);
   constexpr uint64_t kMaxUs = uint64_t{1} << 53;  // 285 years
@@ -126,7 +126,7 @@ absl::Status Importer::AddEntry(const PickleValue& entry) {
   }
   if (action == kOom) ++result_.failed;
   const bool releases = action == kFreeRequested || action == kFreeCompleted || action == kFree;
-  if (action != kAlloc && !releases) return absl::OkStatus();  // segments and the like are the allocator's own affair
+  if (action != kAlloc && !releases) return absl::OkStatus();  // segments and similar concern only the allocator
 
   const std::optional<int64_t> address = Integer(entry, kAddr);
   if (!address) return Fault(absl::StrCat("an entry \"", std::string(kText[*action]), "\" has no addr"));
@@ -141,7 +141,7 @@ absl::Status Importer::AddEntry(const PickleValue& entry) {
     if (stack != kNoName) of_allocations_.push_back({builder_.allocations(), stack});
     builder_.Allocate(at, *size, context);
   } else if (action != kFreeCompleted || builder_.IsLive(at) || !has_requests_) {
-    // A completion is not a release where the request was seen, or lies before the history.
+    // A completion is no release if the request was seen, or came before the history.
     builder_.Release(at, *size, context);
   }
   return absl::OkStatus();
@@ -163,7 +163,7 @@ absl::Status Importer::AddLiveBlock(const PickleValue& block, uint64_t address, 
   return absl::OkStatus();
 }
 
-// Blocks that are live now, but were not allocated in the history: they were live before it.
+// Adds blocks that are live now but were not allocated in the history: they were live before it.
 absl::Status Importer::AddSegment(const PickleValue& segment) {
   if (Integer(segment, kDevice).value_or(0) != result_.device) return absl::OkStatus();
   const std::vector<PickleValue>* blocks = List(segment, kBlocks);
@@ -171,7 +171,7 @@ absl::Status Importer::AddSegment(const PickleValue& segment) {
   auto address = static_cast<uint64_t>(Integer(segment, kAddress).value_or(0));
   const auto stream = static_cast<uint64_t>(Integer(segment, kStream).value_or(0));
   for (const PickleValue& block : *blocks) {
-    // Blocks lie one behind the other; those of PyTorch 2.0 do not say where.
+    // Blocks are contiguous; those of PyTorch 2.0 have no address.
     if (const std::optional<int64_t> own = Integer(block, kAddress)) address = static_cast<uint64_t>(*own);
     if (absl::Status status = AddLiveBlock(block, address, stream); !status.ok()) return status;
     address += static_cast<uint64_t>(Integer(block, kSize).value_or(0));
@@ -179,7 +179,7 @@ absl::Status Importer::AddSegment(const PickleValue& segment) {
   return absl::OkStatus();
 }
 
-// By the numbers that the recording gives its blocks: first those that were live before, then the allocations.
+// By the recording's numbers of blocks: first those that were live before, then the allocations.
 Notes Importer::TakeStacks() {
   Notes notes;
   notes.names = stacks_.TakeNames();
@@ -190,7 +190,7 @@ Notes Importer::TakeStacks() {
 }
 
 absl::StatusOr<ImportedSnapshot> Importer::Run(std::optional<int> device) {
-  if (pickle_.root.kind == PickleKind::kList) return Fault(kHowToRecord);  // what torch.cuda.memory_snapshot() returns
+  if (pickle_.root.kind == PickleKind::kList) return Fault(kHowToRecord);  // the result of torch.cuda.memory_snapshot()
   if (pickle_.root.kind != PickleKind::kDict) return Fault("this is a pickle, but no memory snapshot");
   if (absl::Status status = ChooseDevice(device); !status.ok()) return status;
   began_us_ = std::max<int64_t>(0, Integer(history_->front(), kTimeUs).value_or(0));

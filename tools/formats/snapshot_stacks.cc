@@ -8,7 +8,8 @@
 namespace hotpack {
 namespace {
 
-// Between two Python functions lie several of the interpreter's own, which say nothing; nor do those without a name.
+// Returns true for the interpreter's frames between two Python functions, and for frames without a name: they tell
+// nothing.
 bool IsInterpreters(std::string_view function, std::string_view file) {
   const bool python = absl::EndsWith(std::string(file), ".py") || file.substr(0, 1) == "<";
   return !python && (function == "??" || function.substr(0, 3) == "_Py" || function.substr(0, 2) == "Py");
@@ -18,7 +19,7 @@ bool IsInterpreters(std::string_view function, std::string_view file) {
 
 using namespace snapshot;
 
-// A function may be called as one of the words is.
+// A function's name may equal one of the words.
 std::string_view SnapshotStacks::TextOf(const PickleValue& frame, uint8_t key) const {
   const PickleValue* value = pickle_.Find(frame, key);
   if (value == nullptr) return {};
@@ -27,8 +28,7 @@ std::string_view SnapshotStacks::TextOf(const PickleValue& frame, uint8_t key) c
                                           : std::string_view();
 }
 
-// One line a frame, the innermost first, as PyTorch has them: "function (file:line)". Not every frame has a file
-// ("??").
+// Returns one line per frame, innermost first as in PyTorch: "function (file:line)". Some frames have no file ("??").
 std::string SnapshotStacks::Describe(const std::vector<PickleValue>& frames) const {
   std::string text;
   for (const PickleValue& frame : frames) {
@@ -44,7 +44,7 @@ std::string SnapshotStacks::Describe(const std::vector<PickleValue>& frames) con
       absl::StrAppend(&line, ")");
     }
     for (char& c : line) {
-      if (c == '\n') c = ' ';  // divides the frames
+      if (c == '\n') c = ' ';  // the separator of frames
     }
     if (text.size() + line.size() + 1 > trace_format::kMaxNameBytes) break;  // whole frames only
     absl::StrAppend(&text, text.empty() ? "" : "\n", line);

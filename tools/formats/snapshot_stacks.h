@@ -1,4 +1,4 @@
-// Where the blocks of a memory snapshot were asked for.
+// The call stacks at which a memory snapshot's blocks were requested.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace hotpack {
 
-// Makes notes of the snapshot's lists of frames. Entries share their lists, so each is looked at once. Not thread-safe.
+// Makes notes of the snapshot's lists of frames. Entries share lists, so each is read once. Not thread-safe.
 class SnapshotStacks {
  public:
-  // The pickle outlives it.
+  // The pickle must outlive it.
   explicit SnapshotStacks(const Pickle& pickle) : pickle_(pickle) {}
 
-  // The stack that an entry of the history or a block of a segment names; kNoName if it names none. O(frames) for a
-  // list that is new, else O(1).
+  // Returns the stack that an entry of the history or a block of a segment names; kNoName if it names none. O(frames)
+  // for a new list, else O(1).
   NameOrdinal Of(const PickleValue& entry);
 
-  // The texts of all stacks so far; the object has none then.
+  // Takes the texts of all stacks so far out of the object.
   std::vector<std::string> TakeNames() { return std::move(names_); }
 
  private:

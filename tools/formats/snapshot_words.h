@@ -1,4 +1,4 @@
-// The keys and values of a PyTorch memory snapshot that matter to hotpack; docs/snapshots.md says what becomes of them.
+// The keys and values of a PyTorch memory snapshot that matter to hotpack; docs/snapshots.md describes their use.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,12 @@ enum Word : uint8_t {
   kWords,
 };
 
-// The text of each.
+// Their texts.
 inline constexpr std::string_view kText[] = {
     "segments", "device_traces", "device", "address", "addr", "total_size", "size", "requested_size", "real_size",
     "stream", "blocks", "history", "state", "action", "time_us", "user_metadata", "frames", "filename", "name", "line",
     "active_allocated", "alloc", "free", "free_requested", "free_completed", "oom", "snapshot",
-    // Marks of a recording that was exported, as `user_metadata` of a "snapshot" entry.
+    // Marks of an exported recording, as `user_metadata` of a "snapshot" entry.
     "hotpack step", "hotpack interrupt", "hotpack resume"};
 static_assert(std::size(kText) == kWords);
 

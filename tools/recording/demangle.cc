@@ -8,7 +8,8 @@
 namespace hotpack {
 namespace {
 
-// Where the parameter list that ends `text` begins; its end if there is none. Parentheses may be nested.
+// Returns the index at which the parameter list at the end of `text` begins; the end if there is none. Parentheses may
+// be nested.
 size_t ParametersAt(const std::string& text) {
   if (text.empty() || text.back() != ')') return text.size();
   int depth = 0;

@@ -1,11 +1,11 @@
-// Kernel names as people write them.
+// Readable kernel names.
 #pragma once
 
 #include <string>
 
 namespace hotpack {
 
-// A C++ symbol (Itanium ABI) as a declaration, without its parameters; anything else as it is.
+// Returns a C++ symbol (Itanium ABI) as a declaration without its parameters; other names unchanged.
 std::string Demangled(const std::string& name);
 
 }  // namespace hotpack

@@ -27,14 +27,14 @@ std::vector<uint64_t> Iterations(const std::vector<uint64_t>& marks) {
   return bounds.size() < 2 ? std::vector<uint64_t>() : bounds;
 }
 
-// How many of the last requests equal those `length` earlier.
+// Returns how many of the last requests equal those `length` earlier.
 uint64_t Run(const HistoryTail& tail, uint64_t length) {
   uint64_t n = tail.units.size(), run = 0;
   while (run + length < n && tail.units[n - 1 - run] == tail.units[n - 1 - run - length]) ++run;
   return run;
 }
 
-// The iteration of the requests [begin, end).
+// Returns the iteration of the requests [begin, end).
 HotIteration IterationAt(const History& history, uint64_t begin, uint64_t end) {
   const HistoryTail tail = CopyTail(history, end, end);
   HotIteration found;
@@ -45,7 +45,7 @@ HotIteration IterationAt(const History& history, uint64_t begin, uint64_t end) {
   return found;
 }
 
-// By request (interrupted ones do not count): the most that is live from it to the next one, in units.
+// Returns by request (not counting interrupted ones) the most units live from it to the next one.
 std::vector<uint64_t> LiveByRequest(const Trace& trace) {
   std::vector<uint64_t> most;
   absl::flat_hash_map<uint64_t, uint64_t> blocks;
@@ -73,9 +73,9 @@ uint64_t MostOf(const std::vector<uint64_t>& live, uint64_t begin, uint64_t end)
   return *std::max_element(live.begin() + static_cast<ptrdiff_t>(begin), live.begin() + static_cast<ptrdiff_t>(end));
 }
 
-// Whether two stretches of `length` requests are the same step, perhaps of other sizes: nearly every request has the
-// size it has there, or is larger or smaller than the one after it as it is there. What has as many requests by chance
-// is not.
+// Returns whether two stretches of `length` requests are the same step, perhaps with other sizes. Nearly every request
+// must have the same size in both, or be larger or smaller than its successor in both. Stretches that have the same
+// number of requests by chance fail.
 bool AreAlike(const HistoryTail& tail, uint64_t a, uint64_t b, uint64_t length) {
   const auto order = [&](uint64_t i) { return tail.units[i] <=> tail.units[i + 1]; };
   uint64_t alike = 0;
@@ -84,12 +84,12 @@ bool AreAlike(const HistoryTail& tail, uint64_t a, uint64_t b, uint64_t length) 
   return 10 * alike >= 9 * (length - 1);
 }
 
-// The highest stretch between two bounds, of those that are like the one of as many requests before or after; none if
-// these are hardly any of all. O(requests).
+// Returns the highest stretch between two bounds, among those that are like the previous or next one of the same
+// length. Returns none if these cover hardly any of the requests. O(requests).
 std::optional<std::pair<uint64_t, uint64_t>> HighestStretch(const HistoryTail& tail,
                                                             const std::vector<uint64_t>& live) {
   const std::vector<uint64_t> bounds = PieceBounds(tail);
-  std::map<uint64_t, size_t> last;  // by length: the piece of before
+  std::map<uint64_t, size_t> last;  // by length: the previous stretch
   std::vector<bool> recurs(bounds.size());
   for (size_t i = 1; i < bounds.size(); ++i) {
     const uint64_t length = bounds[i] - bounds[i - 1];

@@ -1,4 +1,4 @@
-// The packing instance in a file: what `hotpack pack`, `export` and `verify` take.
+// The packing instance in a file, for `hotpack pack`, `export` and `verify`.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace hotpack {
 
 struct InstanceInput {
-  NamedInstance named;  // `ids` is empty (blocks are then numbered from 0) or has one a block
+  NamedInstance named;  // `ids` is empty (blocks are then numbered from 0) or has one per block
   std::string what;     // the instance in words
 };
 
-// Reads a minimalloc CSV as it is, and of an event CSV or trace file the last marked iteration, else the one that
-// repeats, else all of it. Errors are one line, "FILE:LINE:COLUMN: reason" or as of profiler/trace_file.h; a recording
-// without requests is one. O(length). Thread-safe.
+// Reads a minimalloc CSV unchanged. Of an event CSV or trace file takes the last marked iteration, else the one that
+// repeats, else all of it. Errors are one line, "FILE:LINE:COLUMN: reason" or as of profiler/trace_file.h. A recording
+// without requests is an error. O(length). Thread-safe.
 absl::StatusOr<InstanceInput> ReadInstance(const std::string& path);
 
 }  // namespace hotpack

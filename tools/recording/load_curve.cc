@@ -26,7 +26,7 @@ bool LocaleIsUtf8() {
   return false;
 }
 
-// The largest value of each of `width` equal parts.
+// Returns the maximum of each of `width` equal parts.
 std::vector<uint64_t> Columns(const std::vector<uint64_t>& values, size_t width) {
   width = std::min(width, values.size());
   std::vector<uint64_t> columns(width, 0);
@@ -59,7 +59,7 @@ std::string CurveText(const std::vector<uint64_t>& values, size_t width, size_t 
   for (size_t row = rows; row-- > 0;) {
     text.append(indent, ' ');
     for (uint64_t value : columns) {
-      // In eighths of all lines, rounded up, so that what is live is seen.
+      // In eighths of all lines, rounded up, so that live memory is visible.
       const auto eighths = static_cast<size_t>(
           (static_cast<double>(value) * static_cast<double>(rows) * 8) / static_cast<double>(most) + 0.999999);
       const size_t below = row * 8;

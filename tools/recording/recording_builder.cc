@@ -9,7 +9,7 @@ namespace hotpack {
 namespace {
 
 constexpr uint64_t kBefore = uint64_t{1} << 63;    // in an id: the block was live before the recording
-constexpr uint64_t kPointers = uint64_t{1} << 32;  // a stream's handle from here on is a pointer
+constexpr uint64_t kPointers = uint64_t{1} << 32;  // stream handles from here on are pointers
 constexpr uint16_t kLastThread = UINT16_MAX;
 
 }  // namespace

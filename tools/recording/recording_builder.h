@@ -1,4 +1,4 @@
-// A recording out of events that name addresses, streams and threads as the process had them.
+// Makes a recording from events with the process's own addresses, streams and threads.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 
 namespace hotpack {
 
-// What an event says beside its address. `stream`: the handle; `thread`: any number that tells threads apart; `time_ns`
-// since the recording began.
+// An event's members other than the address. `stream`: the handle; `thread`: any number that tells threads apart;
+// `time_ns`: since the recording began.
 struct EventContext {
   uint64_t stream = 0;
   uint64_t thread = 0;
   uint64_t time_ns = 0;
 };
 
-// Collects events in their order and makes a valid recording of them. What was live before the first of them comes to
-// light at its release, or is named by AddLive(): it is allocated at the beginning of the recording. Not thread-safe.
+// Collects events in order and makes a valid recording of them. Blocks live before the first event appear at their
+// release, or by AddLive(); they are allocated at the beginning of the recording. Not thread-safe.
 class RecordingBuilder {
  public:
-  // Sizes are 1 to kMaxRecordedBytes (profiler/trace_file.h). An allocation at an address that is live says that its
-  // release is missing: the old block is released just before (missed_releases()).
+  // Sizes are 1 to kMaxRecordedBytes (profiler/trace_file.h). An allocation at a live address means that a release is
+  // missing: the old block is released just before (missed_releases()).
   void Allocate(uint64_t address, uint64_t bytes, const EventContext& context);
-  // Of a block that was not allocated here: one of `bytes` bytes, live from the beginning.
+  // Of a block that was not allocated here: adds one of `bytes` bytes, live from the beginning.
   void Release(uint64_t address, uint64_t bytes, const EventContext& context);
   void Mark(EventKind kind, uint64_t time_ns);
-  // A block that is live from the beginning to the end.
+  // Adds a block that is live from the beginning to the end.
   void AddLive(uint64_t bytes, uint64_t stream);
 
   bool IsLive(uint64_t address) const { return live_.contains(address); }
@@ -36,10 +36,11 @@ class RecordingBuilder {
   uint64_t live_before() const { return before_.size(); }
   uint64_t missed_releases() const { return missed_; }
 
-  // The recording: blocks are numbered in the order of their allocations. A stream whose handle is below 2^32 (the
-  // default stream, CUDA's special handles, numbers that stand for streams) keeps it as its ordinal; pointers get the
-  // other ordinals from 1 on as they appear. Threads are numbered as they appear; all beyond 65535 share that number.
-  // The builder is empty then. O(events).
+  // Returns the recording and empties the builder. O(events).
+  //  - Blocks are numbered in the order of their allocations.
+  //  - A stream with a handle below 2^32 keeps it as its ordinal (the default stream, CUDA's special handles, numbers
+  //    that stand for streams). Pointers get the other ordinals from 1 on as they appear.
+  //  - Threads are numbered as they appear. All beyond 65535 share that number.
   Trace Finish();
 
  private:
@@ -65,7 +66,7 @@ class RecordingBuilder {
   uint64_t missed_ = 0;
 };
 
-// The number of blocks that a recording never releases.
+// Returns the number of blocks that a recording never releases.
 uint64_t UnreleasedBlocks(const Trace& trace);
 
 }  // namespace hotpack

@@ -1,4 +1,4 @@
-// What a recording holds, counted.
+// Counts the contents of a recording.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct TraceFacts {
   uint64_t requests = 0;
   uint64_t releases = 0;
   uint64_t marks = 0;
-  uint64_t bytes = 0;      // asked for, in sum
+  uint64_t bytes = 0;      // sum of the requested bytes
   uint64_t live_peak = 0;  // largest sum of live sizes, each rounded up to 512
   uint64_t live_end = 0;   // the same at the end
   uint64_t streams = 0;    // different ones

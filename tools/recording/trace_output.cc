@@ -21,8 +21,8 @@ void Put(std::string* out, size_t at, T value) {
   std::memcpy(out->data() + at, &value, sizeof(value));
 }
 
-// Calls record(bytes, length) -> bool for every record of a recording, in order, until one answers false. Names come
-// first, stacks behind their blocks' allocations, a launch's work behind the launch.
+// Calls record(bytes, length) -> bool for every record of a recording, in order, until one returns false. Names come
+// first, stacks after their blocks' allocations, a launch's work after the launch.
 template <typename Record>
 class RecordLister {
  public:
@@ -83,7 +83,7 @@ class RecordLister {
 
 bool HasNotes(const Notes& notes) { return !notes.empty() || !notes.names.empty(); }
 
-// How long the records are together: the header says it, and comes before them.
+// Returns the total length of the records. The header, which precedes them, contains it.
 uint64_t RecordBytes(const Trace& trace, const Notes& notes) {
   uint64_t bytes = 0;
   RecordLister lister(trace, notes, [&bytes](const unsigned char*, size_t length) {
@@ -105,7 +105,7 @@ std::string Header(uint64_t record_bytes, uint64_t began_ns, bool notes) {
   return header;
 }
 
-// Hands on what has been collected.
+// Writes the collected bytes.
 absl::Status Flush(std::string* piece, FileSink* file) {
   absl::Status status = file->Append(*piece);
   piece->clear();

@@ -1,4 +1,4 @@
-// What the subcommands of `hotpack plan` share.
+// Common parts of the subcommands of `hotpack plan`.
 #pragma once
 
 #include <string>
@@ -6,21 +6,17 @@
 #include "absl/status/statusor.h"
 #include "remat/core/graph.h"
 #include "remat/remat_plan.h"
-#include "tools/cli/commands.h"
+#include "tools/remat/plan_command.h"
 
 namespace hotpack {
 
-inline constexpr const char* kPlanGraphHelp =
-    "A graph as JSON (docs/planner.md), an operator log of the DTR prototype, a recording with launches, or a network "
-    "such as "
-    "resnet:50,batch=32 (--list-generators)";
-
-// A file of any of these formats, else a generator's specification. InvalidArgument or what reading has said, one line.
+// Reads a graph as JSON, an operator log of the DTR prototype or a recording with launches, else a generator's
+// specification. Errors are one line: InvalidArgument, or the reader's.
 absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what);
 
-// `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on
-// standard output; with `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options`
-// asks for. The exit code.
+// `hotpack plan --sweep`: plans for `points` budgets, evenly from the least to what the unchanged step needs. Writes
+// CSV to standard output and, with `plot`, a picture. `algorithm` auto: all that make plans of the kind of `options`.
+// Returns the exit code.
 struct SweepOptions {
   std::string graph;
   std::string algorithm;
@@ -30,6 +26,10 @@ struct SweepOptions {
 };
 int SweepPlans(const SweepOptions& sweep, const remat::PlanOptions& options);
 
-void AddPlanExportCommand(CLI::App* plan, int* exit_code);
+// What the subcommands do (plan_command.h). The exit code.
+int RunPlan(const PlanCommandOptions& options);
+int RunPlanVerify(const PlanCommandOptions& options);
+int ExportPlanModel(const PlanModelOptions& options);
+int ReadPlanSolution(const PlanModelOptions& options);
 
 }  // namespace hotpack

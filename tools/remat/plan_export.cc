@@ -1,4 +1,4 @@
-// hotpack plan export, hotpack plan solved: a graph and a budget as a model for solvers, and their answer as a plan.
+// hotpack plan export, hotpack plan solved: a graph and a budget as a model for solvers, and their solution as a plan.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -16,22 +16,14 @@
 namespace hotpack {
 namespace {
 
-struct Options {
-  std::string graph;
-  std::string solution;  // of solved
-  std::string budget;
-  std::string format = "lp";
-  bool relaxed = false;
-  std::string out;
-  bool force = false;
-};
-
 int Fail(const char* command, const std::string& message, int code = 2) {
   fprintf(stderr, "hotpack plan %s: %s\n", command, message.c_str());
   return code;
 }
 
-int Export(const Options& options) {
+}  // namespace
+
+int ExportPlanModel(const PlanModelOptions& options) {
   const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph});
   if (!writable.ok()) return Fail("export", std::string(writable.message()));
   const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(options.graph);
@@ -51,7 +43,7 @@ int Export(const Options& options) {
   return 0;
 }
 
-int Solved(const Options& options) {
+int ReadPlanSolution(const PlanModelOptions& options) {
   const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph, options.solution});
   if (!writable.ok()) return Fail("solved", std::string(writable.message()));
   const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(options.graph);
@@ -79,44 +71,6 @@ int Solved(const Options& options) {
          static_cast<double>(outcome->time) / 1e6, static_cast<long long>(outcome->live_peak),
          FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
   return 0;
-}
-
-CLI::Option* AddBudget(CLI::App* command, Options* options) {
-  return command->add_option("--budget", options->budget, "Bytes that may be live at once")
-      ->required()
-      ->check(SizeOption())
-      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a budget is at least 1"; });
-}
-
-}  // namespace
-
-void AddPlanExportCommand(CLI::App* plan, int* exit_code) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command =
-      plan->add_subcommand("export", "Writes Checkmate's mixed-integer program (Jain et al. 2020) for a solver");
-  command->add_option("GRAPH", options->graph, kPlanGraphHelp)->required();
-  AddBudget(command, options.get());
-  command->add_option("--format", options->format, "lp or mps")
-      ->check(CLI::IsMember({"lp", "mps"}))
-      ->capture_default_str();
-  command->add_flag("--relaxed", options->relaxed, "Without integers: its optimum is a bound");
-  AddOutputOption(command, "-o,--out", &options->out, "Write to this file; else to standard output");
-  AddForceFlag(command, &options->force);
-  command->footer(
-      "Example:\n  hotpack plan export graph.json --budget 6GiB --out model.lp\n  cbc model.lp solve solution "
-      "model.sol\n"
-      "  hotpack plan solved graph.json model.sol --budget 6GiB --out plan.json");
-  command->callback([options, exit_code] { *exit_code = Export(*options); });
-
-  auto solved_options = std::make_shared<Options>();
-  CLI::App* solved = plan->add_subcommand("solved", "Reads a solver's solution of an exported model as a plan");
-  solved->add_option("GRAPH", solved_options->graph, "The graph that was exported")->required();
-  solved->add_option("SOLUTION", solved_options->solution, "What cbc or HiGHS has written")->required();
-  AddBudget(solved, solved_options.get());
-  AddOutputOption(solved, "-o,--out", &solved_options->out, "Write the plan to this JSON file");
-  AddForceFlag(solved, &solved_options->force);
-  solved->footer("Example:\n  hotpack plan solved graph.json model.sol --budget 6GiB --out plan.json");
-  solved->callback([solved_options, exit_code] { *exit_code = Solved(*solved_options); });
 }
 
 }  // namespace hotpack

@@ -10,7 +10,7 @@
 namespace hotpack {
 namespace {
 
-// A recording begins with a byte that no text has, or with the columns of the text form.
+// A recording begins with a byte that never occurs in text, or with the columns of the text form.
 bool IsTrace(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] != '{' && text[first] != '[';
@@ -28,7 +28,7 @@ absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what) {
     if (!trace.ok()) return trace.status();
     return GraphFromTrace(*trace, what);
   }
-  // Both begin with a brace: a log has a whole object in each line.
+  // Both begin with a brace, but a log has a whole object in each line.
   const std::string first = text->substr(0, text->find('\n'));
   const bool is_log = first.find("\"INSTRUCTION\"") != std::string::npos;
   return is_log ? remat::ParseDtrLog(*text, what) : remat::ParseGraphJson(*text, what);

@@ -1,4 +1,4 @@
-// Time over memory of several planners, as a picture: as in the figures of papers on recomputation.
+// Plots time over memory of several planners, as papers on recomputation do.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 namespace hotpack {
 
 struct PlotPoint {
-  double memory = 0;  // of what the step needs as it is: 0 to 1
-  double time = 1;    // times the step's own; ≥ 1
+  double memory = 0;  // relative to the unchanged step: 0 to 1
+  double time = 1;    // relative to the unchanged step; ≥ 1
 };
 
 struct PlotLine {
   std::string name;
-  std::vector<PlotPoint> points;  // from the least memory on
+  std::vector<PlotPoint> points;  // by increasing memory
 };
 
-// SVG with nothing from elsewhere. Times above `max_time` are left out. O(points). Thread-safe.
+// Returns a self-contained SVG. Omits times above `max_time`. O(points). Thread-safe.
 std::string PlanPlot(const std::string& title, const std::vector<PlotLine>& lines, double max_time = 2.0);
 
 }  // namespace hotpack

@@ -24,8 +24,12 @@ int Fail(const std::string& message, int code = 2) {
 
 std::vector<std::string> Algorithms(const SweepOptions& sweep, const PlanOptions& options) {
   if (sweep.algorithm != "auto") return {sweep.algorithm};
-  std::vector<std::string> names = {"search", "chen", "echo", "dtr", "knapsack", "memonger"};
-  if (options.swap) names.insert(names.end(), {"superneurons", "tflms"});
+  std::vector<std::string> names;
+  for (const remat::PlannerTraits& planner : remat::kPlanners) {
+    if (planner.in_auto == remat::InAuto::kNever || (planner.in_auto == remat::InAuto::kWithCopies && !options.swap))
+      continue;
+    names.emplace_back(planner.name);
+  }
   return names;
 }
 

@@ -27,7 +27,7 @@ struct Window {
   bool Has(const Launch& launch) const { return launch.position > begin && launch.position <= end; }
 };
 
-// From the iteration's first request up to the first one behind it.
+// Returns the window from the iteration's first request to the first one after it.
 Window FindWindow(const Trace& trace) {
   Window window = {0, trace.events.size()};
   std::optional<HotIteration> found = MarkedIteration(trace);
@@ -91,14 +91,14 @@ class Maker {
     }
   }
 
-  // Operators that run before the event at `position`.
+  // Returns the operators that run before the event at `position`.
   OperatorId OperatorsBefore(uint64_t position) const {
     return static_cast<OperatorId>(std::upper_bound(positions_.begin(), positions_.end(), position) -
                                    positions_.begin());
   }
 
   void AddStorages() {
-    std::vector<Bytes> unnamed(graph_.operators.size() + 1);  // changes of what lives without being named
+    std::vector<Bytes> unnamed(graph_.operators.size() + 1);  // changes of the live bytes of unnamed blocks
     for (const BlockUses& block : uses_.blocks) {
       if (block.allocated >= window_.end || block.released <= window_.begin) continue;
       const OperatorId begin = OperatorsBefore(block.allocated),

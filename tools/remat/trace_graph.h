@@ -1,18 +1,18 @@
-// A recording with launches as a graph for planners: each launch of one iteration an operator, each block that one
-// names a storage.
+// Converts a recording with launches to a graph for planners. Each launch of one iteration becomes an operator, each
+// block that a launch names a storage.
 //
-// What a recording knows is which blocks a launch names. It does not know which of them it reads and which it writes,
-// what it draws or counts by itself, and what it reaches by pointers in device memory. So the graph says what is right
-// in any case:
+// A recording knows which blocks a launch names. It does not know which of them the launch reads or writes, its
+// internal state (random numbers, counters), or what it reaches by pointers in device memory. So the graph uses rules
+// that are always safe:
 //
-//   a fresh block       the first launch that names it makes it: what was there before is nobody's
-//   any other naming    reads and changes the block in place
-//   every launch        runs once only, and in its place: nothing is ever computed again
-//   a block that no launch names   stays while it lives, as workspace of each launch meanwhile: what uses it is not known
-//   a launch of a CUDA graph       reads and changes every block that lives: what is inside names nothing
-//   blocks from before  are given; blocks that outlive the iteration are kept
+//   a fresh block                   its first naming launch makes it; earlier contents belong to no one
+//   any other naming                reads and changes the block in place
+//   every launch                    runs once only, and in its place: nothing is recomputed
+//   a block that no launch names    stays while it lives, as workspace of each launch meanwhile: its users are unknown
+//   a launch of a CUDA graph        reads and changes every live block: its contents name nothing
+//   blocks from before              are given; blocks that outlive the iteration are kept
 //
-// Plans for it copy to the host and back (`hotpack plan --swap`) and compute nothing again.
+// Plans for it copy to the host and back (`hotpack plan --swap`) and recompute nothing.
 #pragma once
 
 #include <string_view>
@@ -24,12 +24,12 @@
 namespace hotpack {
 
 struct TraceGraphOptions {
-  double bytes_per_ns = 1000;  // of a launch without times: its cost is the bytes of what it names over this
+  double bytes_per_ns = 1000;  // for launches without times: the cost is the named bytes divided by this
 };
 
-// The last marked iteration, else the last one that is found to repeat, else the whole recording. Launches of all
-// streams, in the order of their submission. Errors, InvalidArgument with one line, "NAME: reason": no launches, none
-// in the iteration, or none that names a block. O(events + launches + what they name · log). Thread-safe.
+// Takes the last marked iteration, else the last detected one, else the whole recording. Takes launches of all streams,
+// in the order of submission. Errors are InvalidArgument with one line, "NAME: reason": no launches, none in the
+// iteration, or none that names a block. O(events + launches + named blocks · log). Thread-safe.
 absl::StatusOr<remat::Graph> GraphFromTrace(const TraceFile& file, std::string_view name,
                                             const TraceGraphOptions& options = {});
 

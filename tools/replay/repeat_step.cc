@@ -8,7 +8,7 @@
 namespace hotpack {
 namespace {
 
-// Not a device: writes down what is played.
+// No real device: records the played events.
 class Writer : public ReplayDevice {
  public:
   explicit Writer(Trace* trace) : trace_(trace) {}
@@ -41,7 +41,7 @@ class Writer : public ReplayDevice {
   uint64_t blocks_ = 0;
 };
 
-// The player's hooks are plain functions: whom they tell.
+// The writer for the player's hooks, which are plain functions.
 thread_local Writer* current_writer = nullptr;
 
 }  // namespace

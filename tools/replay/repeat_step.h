@@ -1,4 +1,4 @@
-// A recording made longer: its steady step, played again and again.
+// Makes a recording longer by repeating its steady step.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace hotpack {
 
-// `trace` with its steady step (tools/replay/replay_steps.h) `times` times more, as `hotpack replay --repeat` plays it:
-// blocks that live over steps do so in the repetitions, and everything is released at the end, without a mark. The same
-// `trace` if it has no steady step, or with 0 times. Threads and times of the events are not kept. O(events).
+// Returns `trace` with its steady step (tools/replay/replay_steps.h) `times` times more, as `hotpack replay --repeat`
+// plays it. Blocks that live over steps do so in the repetitions. At the end everything is released, without a mark.
+// Returns `trace` unchanged if it has no steady step, or for 0 times. Threads and times of events are lost. O(events).
 Trace RepeatSteadyStep(const Trace& trace, uint64_t times);
 
 }  // namespace hotpack

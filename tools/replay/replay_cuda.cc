@@ -13,15 +13,14 @@
 namespace hotpack {
 namespace {
 
-// The driver's functions, typed by cuda.h. The names that it defines as macros (cuMemAlloc is cuMemAlloc_v2) are those
-// that are looked up.
+// The driver's functions, typed by cuda.h. They are looked up by the names that cuda.h defines as macros (cuMemAlloc is
+// cuMemAlloc_v2).
 #define HOTPACK_STRING(name) #name
 #define HOTPACK_SYMBOL(name) HOTPACK_STRING(name)
-// The layout that clang-format gives to the list does not settle.
 // clang-format off
-#define HOTPACK_DRIVER_FUNCTIONS(F) \
-  F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize) \
-  F(cuGetErrorString) F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemHostGetDevicePointer) \
+#define HOTPACK_DRIVER_FUNCTIONS(F)                                                                 \
+  F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize)       \
+  F(cuGetErrorString) F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemHostGetDevicePointer)     \
   F(cuMemsetD8Async) F(cuModuleLoadData) F(cuModuleGetFunction) F(cuLaunchKernel) F(cuStreamCreate) \
   F(cuEventCreate) F(cuEventRecord) F(cuStreamWaitEvent)
 // clang-format on
@@ -31,7 +30,7 @@ struct Driver {
 #undef HOTPACK_MEMBER
 };
 
-// The runtime's; its header is not needed for these four. cudaError_t is an int, cudaStream_t a CUstream.
+// The runtime's functions. These four do not need its header: cudaError_t is an int, cudaStream_t a CUstream.
 struct Runtime {
   int (*malloc)(void**, size_t) = nullptr;
   int (*free)(void*) = nullptr;
@@ -42,7 +41,7 @@ struct Runtime {
 
 absl::Status Missing(const std::string& what) { return absl::NotFoundError(what); }
 
-// The first of `names` that can be loaded.
+// Loads the first of `names` that can be loaded.
 absl::StatusOr<void*> Load(std::initializer_list<const char*> names) {
   std::string tried, reason;
   for (const char* name : names) {
@@ -113,7 +112,7 @@ class CudaReplayDevice : public ReplayDevice {
   Runtime runtime_;
   CUfunction fill_ = nullptr;  // null: no module could be loaded
   CUfunction check_ = nullptr;
-  volatile uint32_t* count_ = nullptr;  // of mismatches, in host memory that the device writes to
+  volatile uint32_t* count_ = nullptr;  // of mismatches, in host memory that the device writes
   CUdeviceptr device_count_ = 0;
   std::map<uint32_t, Lane> lanes_;
 };
@@ -131,7 +130,7 @@ std::string CudaReplayDevice::RuntimeText(const char* call, int result) const {
   return std::string(call) + ": " + (text != nullptr ? text : "error") + " (" + std::to_string(result) + ")";
 }
 
-// The primary context, made current: by the runtime's first call, or by hand.
+// Makes the primary context current: by the runtime's first call, or explicitly.
 absl::Status CudaReplayDevice::OpenContext() {
   auto check = [](const std::string& error) {
     return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
@@ -174,7 +173,7 @@ absl::Status CudaReplayDevice::Open(bool touch) {
   return absl::OkStatus();
 }
 
-// The stream with this ordinal; the first time it is named it is created.
+// Returns the stream with this ordinal; creates it at its first use.
 std::string CudaReplayDevice::LaneOf(uint32_t ordinal, Lane** lane) {
   auto [found, fresh] = lanes_.try_emplace(ordinal);
   *lane = &found->second;
@@ -182,7 +181,7 @@ std::string CudaReplayDevice::LaneOf(uint32_t ordinal, Lane** lane) {
   return Text("cuStreamCreate", driver_.cuStreamCreate_(&found->second.stream, CU_STREAM_NON_BLOCKING));
 }
 
-// Work submitted to `after` from now on waits for what `before` has been given.
+// Makes work submitted to `after` from now on wait for the work submitted to `before`.
 std::string CudaReplayDevice::Order(Lane* before, const Lane& after) {
   if (before->event == nullptr) {
     std::string error = Text("cuEventCreate", driver_.cuEventCreate_(&before->event, CU_EVENT_DISABLE_TIMING));
@@ -232,7 +231,7 @@ std::string CudaReplayDevice::Launch(CUfunction kernel, const ReplayBlock& block
   if (std::string error = LaneOf(block.stream, &lane); !error.empty()) return error;
   uint64_t address = block.address, bytes = block.bytes, id = block.id;
   CUdeviceptr count = device_count_;
-  void* parameters[] = {&address, &bytes, &id, &count};  // the filling kernel takes the first three
+  void* parameters[] = {&address, &bytes, &id, &count};  // the fill kernel takes the first three
   return Text("cuLaunchKernel",
               driver_.cuLaunchKernel_(kernel, 1, 1, 1, 1, 1, 1, 0, lane->stream, parameters, nullptr));
 }

@@ -1,5 +1,5 @@
-// The real (or simulated) device, reached the way a program reaches it: libraries loaded at run time, so that the
-// hotpack command itself needs no CUDA and a preloaded library sees every call.
+// The real (or simulated) device, reached as a program reaches it: libraries are loaded at run time. So the hotpack
+// command itself needs no CUDA, and a preloaded library sees every call.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,13 @@ enum class ReplayApi {
   kDriver,  // cuMemAlloc, cuMemFree
 };
 
-// Device 0 of this machine. The error is one line: a library or a function is missing, or there is no device. `touch`:
-// Fill and Check will be called. They launch a kernel; where the module cannot be loaded they set a few bytes at both
-// ends instead, and Check sees nothing.
+// Opens device 0 of this machine. The error is one line: a library or a function is missing, or there is no device.
+// `touch`: Fill and Check will be called. They launch a kernel. If its module cannot be loaded, they set a few bytes at
+// both ends, and Check detects nothing.
 absl::StatusOr<std::unique_ptr<ReplayDevice>> OpenCudaDevice(ReplayApi api, bool touch);
 
-// hotpack's C functions if a preloaded library exports them. `marks`: step, interrupt, resume; `wait`: wait_plan.
+// Returns hotpack's C functions if a preloaded library exports them. `marks`: step, interrupt, resume; `wait`:
+// wait_plan.
 ReplayHooks FindHooks(bool marks, bool wait);
 
 }  // namespace hotpack

@@ -15,7 +15,7 @@ uint64_t Now() {
           .count());
 }
 
-// The step that optimizer state is allocated in: the first marked one with requests, else the first one at all.
+// Returns the step in which optimizer state is allocated: the first marked one with requests, else the very first.
 size_t FirstStep(const RecordedSteps& recorded) {
   for (size_t i = 1; i < recorded.steps.size(); ++i) {
     if (recorded.requests[i] > 0) return i;
@@ -66,10 +66,10 @@ bool Player::IsLive(uint64_t generation, uint32_t request) const {
 uint64_t Player::OriginOf(const RecordedBlock& block, uint64_t generation) const {
   if (repetition_ > 0) {
     uint64_t back = *recorded_.steady - block.step;
-    // Older blocks are released once only: they are no part of what repeats.
+    // Older blocks are released only once: they are not repeated.
     return back <= recorded_.reach ? generation - back : UINT64_MAX;
   }
-  // After the repetitions: what they took over (a carried block) is released in its latest form, the rest as recorded.
+  // After the repetitions: a carried block that they replaced is released in its latest form, others as recorded.
   uint64_t origin = base_ + block.step;
   if (shift_ > 0 && (block.step > *recorded_.steady || !IsLive(origin, block.request))) origin += shift_;
   return origin;
@@ -128,7 +128,7 @@ bool Player::PlayStep(const std::vector<PlayedEvent>& step, uint64_t generation,
   return true;
 }
 
-// An iteration ends and the next one begins.
+// Ends an iteration and begins the next.
 bool Player::Boundary() {
   std::string error = device_->Synchronize();
   if (!error.empty()) return Fail("the end of a step", error);

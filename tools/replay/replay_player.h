@@ -14,10 +14,10 @@ namespace hotpack {
 
 struct PlayOptions {
   uint64_t passes = 1;           // plays of the whole recording, ≥ 1
-  uint64_t repeat = 0;           // plays of the steady step (there must be one) after it was first played to its end
-  uint64_t weights = 0;          // bytes allocated before anything else and kept to the end
+  uint64_t repeat = 0;           // plays of the steady step, which must exist, after its first play
+  uint64_t weights = 0;          // bytes allocated first and kept to the end
   uint64_t optimizer_state = 0;  // bytes allocated in the last third of the first marked step and kept to the end
-  Progress* progress = nullptr;  // told how many plays of steps are done; null: nobody
+  Progress* progress = nullptr;  // gets the number of finished plays of steps; null: none
   bool touch = true;             // Fill each block after its allocation, Check it before its release
 };
 
@@ -26,13 +26,15 @@ struct PlayResult {
   uint64_t requests = 0;
   uint64_t mismatches = 0;
   uint64_t live_peak = 0;         // bytes, each block rounded up to 512
-  std::vector<uint64_t> step_ns;  // each marked step, synchronised at its end; without the wait for planning
+  std::vector<uint64_t> step_ns;  // each marked step, synchronised at its end; excludes waits for planning
 };
 
-// A release of the steady step that belongs to a request of an earlier step is repeated as such: in each repetition it
-// releases the block that was asked for as many steps before. What follows the steady step in the recording is played
-// after the repetitions. A whole pass begins with nothing live but weights and optimizer state: the end of the pass
-// before it releases what the recording did not. Everything is released at the end.
+// Plays a recording.
+// 1. A release of the steady step that belongs to a request of an earlier step does so in each repetition: it releases
+//    the block requested the same number of steps before.
+// 2. Steps after the steady step are played after the repetitions.
+// 3. A pass begins with only weights and optimizer state live. The end of the pass before releases what the recording
+//    did not. At the end everything is released.
 class Player {
  public:
   // All must outlive the player.
@@ -40,7 +42,7 @@ class Player {
   PlayResult Play();  // once
 
  private:
-  // The blocks of one play of a step, by request. Plays are numbered in the order of time.
+  // The blocks of one play of a step, by request. Plays are numbered in time order.
   struct Generation {
     std::vector<ReplayBlock> blocks;
     uint64_t live = 0;
@@ -50,7 +52,7 @@ class Player {
   bool PlayRepetitions();
   bool PlayStep(const std::vector<PlayedEvent>& step, uint64_t generation, bool optimizer);
   bool PlayEvent(const PlayedEvent& event, uint64_t generation);
-  // The play in which the block of a release was asked for, given the one that releases it.
+  // Returns the play in which the block of a release was requested, given the play that releases it.
   uint64_t OriginOf(const RecordedBlock& block, uint64_t generation) const;
   bool IsLive(uint64_t generation, uint32_t request) const;
   bool Boundary();
@@ -68,9 +70,9 @@ class Player {
 
   std::map<uint64_t, Generation> generations_;
   std::vector<ReplayBlock> kept_;  // weights and optimizer state
-  uint64_t base_ = 0;              // the generation of step 0 in the pass that is played
-  uint64_t shift_ = 0;             // repetitions that were played before the rest of the recording
-  uint64_t repetition_ = 0;        // the one that is played, 0: none
+  uint64_t base_ = 0;              // the generation of step 0 in the current pass
+  uint64_t shift_ = 0;             // repetitions played before the rest of the recording
+  uint64_t repetition_ = 0;        // the current one, 0: none
   uint64_t next_id_ = 0;
   uint64_t live_bytes_ = 0;
   uint64_t steps_played_ = 0;

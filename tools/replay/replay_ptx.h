@@ -1,10 +1,10 @@
-// The device code of `hotpack replay`: one thread that writes, or looks for, a pattern at both ends of a block.
+// The device code of `hotpack replay`: one thread that writes, or checks, a pattern at both ends of a block.
 #pragma once
 
 namespace hotpack {
 
-// Byte `at` of block `id` is byte (at mod 8), lowest first, of (id + 1) * 0x9E3779B97F4A7C15; the first and the last
-// eight bytes are written. The oldest target that CUDA 12 knows: the driver translates it for the device at hand.
+// Byte `at` of block `id` is byte (at mod 8), lowest first, of (id + 1) * 0x9E3779B97F4A7C15. The first and the last
+// eight bytes are written. The target is the oldest that CUDA 12 knows; the driver translates it for the device.
 //   hotpack_replay_fill(base, bytes, id)
 //   hotpack_replay_check(base, bytes, id, count): one more in *count if a byte differs
 inline constexpr char kReplayPtx[] = R"ptx(

@@ -6,7 +6,7 @@
 namespace hotpack {
 
 std::vector<uint64_t> TensorSizes(uint64_t total) {
-  // The tensors of a layer: two norms, a bias, and the matrices they go with. Every few layers a larger one.
+  // The tensors of a layer: two norms, a bias, and their matrices. Every few layers a larger one.
   constexpr uint64_t kKiB = 1024, kMiB = 1024 * 1024;
   constexpr uint64_t kLayer[] = {2 * kKiB, 2 * kKiB, 2359296, 8 * kKiB, 589824, 3072, 36 * kKiB, 4 * kMiB, 16 * kKiB};
   constexpr uint64_t kLarge[] = {64 * kMiB, 9 * kMiB + 512 * kKiB, 31 * kMiB, 16 * kMiB};
@@ -14,7 +14,7 @@ std::vector<uint64_t> TensorSizes(uint64_t total) {
   size_t large = 0;
   for (size_t i = 0; total > 0; ++i) {
     uint64_t size = kLayer[i % std::size(kLayer)];
-    // One large tensor after two layers, as long as it is at most half of what is left: the rest stays a mixture.
+    // One large tensor after every two layers, if it is at most half of the rest: the rest stays a mixture.
     if (i % (2 * std::size(kLayer)) == std::size(kLayer)) {
       uint64_t candidate = kLarge[large++ % std::size(kLarge)];
       if (candidate <= total / 2) size = candidate;

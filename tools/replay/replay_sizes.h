@@ -6,8 +6,8 @@
 
 namespace hotpack {
 
-// Sizes from 2 KiB to 64 MiB that add up to `total` exactly: many small ones (norms, biases) and few large ones
-// (matrices, embeddings), always the same for the same total. The last one may be smaller than 2 KiB. Empty for 0.
+// Returns sizes from 2 KiB to 64 MiB whose sum is exactly `total`: many small ones (norms, biases) and few large ones
+// (matrices, embeddings). The same total gives the same sizes. The last one may be below 2 KiB. Empty for 0.
 std::vector<uint64_t> TensorSizes(uint64_t total);
 
 }  // namespace hotpack

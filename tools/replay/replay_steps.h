@@ -1,4 +1,4 @@
-// A recording as a program to be played: cut into steps at its marks, every release told by the request it belongs to.
+// A recording as a program to play: cut into steps at its marks, every release named by its request.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hotpack {
 
-// Names a block: the step that asks for it and its ordinal among the requests of that step.
+// Names a block: the step that requests it, and its ordinal among the requests of that step.
 struct RecordedBlock {
   uint32_t step = 0;
   uint32_t request = 0;
@@ -23,15 +23,14 @@ struct PlayedEvent {
   RecordedBlock block;  // allocations and releases
 };
 
-// Step 0 is what comes before the first mark (perhaps nothing), step i what comes after the i-th. Marks themselves are
-// not events of a step.
+// Step 0 comes before the first mark (may be empty), step i after the i-th. Marks themselves are not events of a step.
 struct RecordedSteps {
   std::vector<std::vector<PlayedEvent>> steps;
   std::vector<uint32_t> requests;  // by step
-  // The step that can be repeated: the last one with requests between two marks, provided that the one before it asked
-  // for the same sizes. Nothing otherwise.
+  // The step to repeat: the last one with requests between two marks, provided that the step before requested the same
+  // sizes. Nothing otherwise.
   std::optional<uint32_t> steady;
-  // How far back a release of the steady step may reach, in steps: as many as have the same sizes as it.
+  // How many steps back a release of the steady step may reach: as many as have the same sizes.
   uint32_t reach = 0;
 };
 

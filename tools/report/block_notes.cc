@@ -26,7 +26,7 @@ class Names {
   absl::flat_hash_map<std::string, NameOrdinal> known_;
 };
 
-// The ranges that are open at a moment of the recording.
+// The ranges open at a moment of the recording.
 class OpenRanges {
  public:
   void Take(const RangeEdge& edge) {

@@ -48,7 +48,7 @@ class ChromeWriter {
   }
 
  private:
-  // Microseconds, of the moment before event e.
+  // Returns microseconds of the moment before event e.
   double Time(uint64_t e) const {
     if (!counts_->times) return static_cast<double>(e);
     const auto& events = file_.trace.events;
@@ -145,7 +145,7 @@ class ChromeWriter {
         object["ph"] = "B";
         break;
       case RangeKind::kPop:
-        if (depth_[edge.thread] == 0) return;  // it was opened before the recording
+        if (depth_[edge.thread] == 0) return;  // opened before the recording
         --depth_[edge.thread];
         object["ph"] = "E";
         object.erase("name");
@@ -177,7 +177,7 @@ class ChromeWriter {
   absl::Status status_;
   bool first_ = true;
   uint64_t live_bytes_ = 0;
-  absl::flat_hash_map<uint64_t, uint64_t> live_;  // id → bytes asked for
+  absl::flat_hash_map<uint64_t, uint64_t> live_;  // id → requested bytes
   std::map<uint16_t, int> depth_;
   std::map<uint64_t, std::string> free_;
   std::set<std::pair<int, uint32_t>> named_;

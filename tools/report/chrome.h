@@ -1,4 +1,4 @@
-// A recording in the JSON trace format that Perfetto and Chrome's tracing page read.
+// Writes a recording in the JSON trace format of Perfetto and Chrome's tracing page.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct ChromeCounts {
   bool times = false;  // false: none are recorded, and one event is one microsecond
 };
 
-// Live bytes as a counter, each block as an asynchronous slice, each launch whose times on the device are known as a
-// slice of its stream and else as an instant of its thread, and the program's ranges as slices of their threads.
-// Process 1 is the program, process 2 the device. Errors: those of `sink`. O(events + notes).
+// Writes live bytes as a counter, each block as an asynchronous slice, and the program's ranges as slices of their
+// threads. A launch with known times on the device is a slice of its stream, else an instant of its thread. Process 1
+// is the program, process 2 the device. Errors: those of `sink`. O(events + notes).
 absl::Status WriteChromeTrace(const TraceFile& file, const TextSink& sink, ChromeCounts* counts);
 
 }  // namespace hotpack

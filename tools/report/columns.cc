@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<uint64_t>> Unpacked(const std::string& bytes, size_t 
   return values;
 }
 
-// Whether the numbers go up by the same step each time.
+// Returns whether the numbers rise by the same step each time.
 bool InSteps(const std::vector<uint64_t>& values) {
   if (values.size() < 3 || values[1] < values[0]) return false;
   const uint64_t step = values[1] - values[0];

@@ -11,14 +11,14 @@
 
 namespace hotpack {
 
-// One object, with the numbers in the narrowest of these types that holds all of them exactly:
+// Returns one object with the numbers in the narrowest of these types that holds all of them exactly:
 //   {"type": "same", "count": n, "value": v}                     n times the same number
 //   {"type": "steps", "count": n, "first": v, "step": s}         v, v + s, v + 2 s, ...
 //   {"type": "u8" | "u16" | "u32" | "f64", "count": n, "data": base64}
 // Numbers are ≤ 2^53, so that a double holds them. O(n).
 nlohmann::ordered_json Column(const std::vector<uint64_t>& values);
 
-// The reverse. An error is one line that says what is wrong.
+// Parses a column. The error is one line.
 absl::StatusOr<std::vector<uint64_t>> ReadColumn(const nlohmann::ordered_json& column);
 
 std::string Base64(std::string_view bytes);  // RFC 4648, with padding

@@ -41,7 +41,7 @@ PlacementCurves CurvesOf(const Instance& instance, const Placement& placement) {
   std::sort(beginnings.begin(), beginnings.end(),
             [](const Beginning& a, const Beginning& b) { return a.begin < b.begin; });
   PlacementCurves curves;
-  std::priority_queue<Resident> resident;  // those that have ended leave when they are the highest
+  std::priority_queue<Resident> resident;  // ended ones are removed when they become the highest
   Bytes load = 0;
   for (size_t i = 0, next = 0; i < edges.size();) {
     const Clock at = edges[i].at;

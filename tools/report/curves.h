@@ -8,8 +8,8 @@
 
 namespace hotpack {
 
-// Step functions with the same steps: from at[i] to at[i + 1] (the last one to the end of the instance) the load is
-// load[i], and the highest resident block ends at top[i]: what lies between the two is holes.
+// Step functions with the same steps. From at[i] to at[i + 1] (the last one to the end of the instance) the load is
+// load[i], and the highest resident block ends at top[i]. The difference is fragmentation.
 struct PlacementCurves {
   std::vector<Clock> at;
   std::vector<Bytes> load;
@@ -20,8 +20,8 @@ struct PlacementCurves {
 // O(n log n).
 PlacementCurves CurvesOf(const Instance& instance, const Placement& placement);
 
-// Live bytes (each block rounded up to 512) along a run in `columns` equal pieces of its events, or one an event: the
-// least and the most in each.
+// Live bytes (each block rounded up to 512) along a run: the minimum and the maximum in each of `columns` equal pieces
+// of its events, or one per event.
 struct RunCurve {
   uint64_t events = 0;
   std::vector<uint64_t> least;

@@ -1,5 +1,5 @@
 # Turns the page's files into one C++ source: cmake -DOUT=FILE -DFOLDER=DIR -P embed.cmake
-# A string of any length, in pieces: compilers need take no more than 65536 characters in one literal.
+# Splits each string into pieces, because compilers need not accept more than 65536 characters in one literal.
 function(literal name text out)
   string(LENGTH "${text}" length)
   set(pieces "")

@@ -9,7 +9,7 @@
 namespace hotpack {
 namespace {
 
-// Where `pattern` occurs in `text` without overlaps, from the front (Knuth, Morris and Pratt). O(both).
+// Returns the occurrences of `pattern` in `text` without overlaps, from the front (Knuth, Morris and Pratt). O(both).
 std::vector<uint64_t> Occurrences(const std::vector<uint32_t>& text, const std::vector<uint32_t>& pattern) {
   std::vector<uint64_t> found;
   if (pattern.empty()) return found;
@@ -29,7 +29,7 @@ std::vector<uint64_t> Occurrences(const std::vector<uint32_t>& text, const std::
   return found;
 }
 
-// What is not the hot iteration is cut where the recording has marks.
+// Cuts parts that are not the hot iteration at the recording's marks.
 void CutAtMarks(const std::vector<uint64_t>& marks, std::vector<RunIteration>* iterations) {
   std::vector<RunIteration> cut;
   for (RunIteration rest : *iterations) {

@@ -1,4 +1,4 @@
-// A run as a row of iterations: which of them were the hot one again, and which were not.
+// A run as a row of iterations: which of them repeated the hot one.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace hotpack {
 
 enum class IterationState : uint8_t {
   kDiffers = 0,
-  kEqual = 1,  // asks for the sizes of the hot iteration, in its order
-  kPart = 2,   // the beginning of one, where the recording ends, or the end of one, where it begins
+  kEqual = 1,  // requests the sizes of the hot iteration, in its order
+  kPart = 2,   // the beginning of one at the recording's end, or the end of one at its beginning
 };
 
 struct RunIteration {
@@ -22,12 +22,12 @@ struct RunIteration {
   uint64_t end_event = 0;    // where the next one begins
   uint64_t live_peak = 0;    // bytes, each block's rounded up to 512
   IterationState state = IterationState::kDiffers;
-  uint64_t longer_lives = 0;  // of an equal one: blocks that lived for longer than the plan has it
+  uint64_t longer_lives = 0;  // of an equal one: blocks that lived longer than in the plan
 };
 
-// The run cut where the hot iteration occurs: greedily from the front, in the rotation of `hot`. What lies between two
-// occurrences is one iteration that differs, so a request too many makes one of period + 1; where the recording has
-// marks, as many as they say. O(events).
+// Cuts the run where the hot iteration occurs: greedily from the front, in the rotation of `hot`. The part between two
+// occurrences is one iteration that differs, so one extra request makes one of period + 1. In a recording with marks
+// the marks cut that part. O(events).
 std::vector<RunIteration> CutRun(const Trace& trace, const RecordedRequests& requests, const Profile& hot);
 
 }  // namespace hotpack

@@ -19,7 +19,7 @@ namespace {
 
 std::string SizeText(Bytes bytes) { return FormatSize(static_cast<uint64_t>(bytes)); }
 
-// Nothing and all are said only where they are exact.
+// "None" and "all" only where they are exact.
 std::string PercentText(double percent) {
   if (percent > 0 && percent < 0.1) return "< 0.1 %";
   if (percent > 99.9 && percent < 100) return "> 99.9 %";
@@ -27,7 +27,7 @@ std::string PercentText(double percent) {
   return absl::StrFormat("%.1f %%", percent);
 }
 
-// The recorded program's name, else the recording's.
+// Returns the recorded program's name, else the recording's.
 std::string Heading(const PageInput& input) {
   if (!input.title.empty()) return input.title;
   const std::string& program = input.file != nullptr ? input.file->origin.program : "";
@@ -55,14 +55,14 @@ std::string Subtitle(const PageInput& input) {
   return text;
 }
 
-// How `theirs` compares with what hotpack holds, in words.
+// Compares `theirs` with hotpack's bytes, in words.
 std::string AgainstHotpack(uint64_t theirs, uint64_t ours) {
   if (theirs == ours) return "as much as hotpack";
   const double more = 100.0 * (static_cast<double>(theirs) / static_cast<double>(std::max<uint64_t>(1, ours)) - 1);
   return EscapeHtml(absl::StrCat(PercentText(std::abs(more)), more < 0 ? " less than hotpack" : " more than hotpack"));
 }
 
-// The headline: the most held in the whole run, of hotpack's engine and of PyTorch's allocators.
+// The headline: the most held in the whole run, by hotpack's engine and by PyTorch's allocators.
 template <typename Card>
 void AddHeldCards(const Comparison& comparison, Card card) {
   if (comparison.requests == 0) return;
@@ -171,7 +171,7 @@ std::string EscapeHtml(absl::string_view text) {
 
 std::string Page(const PageInput& input) {
   using Handler = nlohmann::ordered_json::error_handler_t;
-  // "<" cannot end the element that holds the data, nor begin a comment in it, when it is written as an escape.
+  // Written as an escape, "<" cannot end the element that holds the data, nor begin a comment in it.
   const std::string data =
       absl::StrReplaceAll(PageData(input).dump(-1, ' ', false, Handler::replace), {{"<", "\\u003c"}});
   const std::string heading = EscapeHtml(Heading(input));
@@ -191,7 +191,7 @@ std::string Page(const PageInput& input) {
       {"@SCRIPT@", kPageScript}};
   std::string page;
   absl::string_view rest = kPageHtml;
-  for (const auto& [name, text] : parts) {  // in the order of the template; what is put in is not looked at again
+  for (const auto& [name, text] : parts) {  // in the order of the template; inserted text is not scanned again
     const size_t at = rest.find(name);
     if (at == absl::string_view::npos) continue;
     absl::StrAppend(&page, rest.substr(0, at), text);

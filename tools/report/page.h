@@ -1,4 +1,4 @@
-// The report page: one HTML file that needs nothing else (docs/report.md).
+// The report page: one self-contained HTML file (docs/report.md).
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,25 @@
 
 namespace hotpack {
 
-// Blocks of which more is told than their number; beyond that the ones with the smallest area (size times life) are
-// left out of the page, which says so.
+// Blocks shown individually. Beyond that the page omits those with the smallest area (size times life), and notes it.
 inline constexpr size_t kPageBlocks = 250'000;
 
 struct PageInput {
   std::string name;                 // of the recording
   std::string title;                // empty: the recorded program's name, or the recording's
-  const TraceFile* file = nullptr;  // null: of a packing instance
+  const TraceFile* file = nullptr;  // null: a packing instance
   const ReportModel* picture = nullptr;
-  Comparison comparison;         // with other allocators; of no requests: there is none
-  std::string peers_note;        // what there is to say about it
-  nlohmann::ordered_json stats;  // of `hotpack run` (docs/statistics.md), null where there was none
-  std::string command;           // what was run, empty if not known
+  Comparison comparison;         // with other allocators; without requests: none
+  std::string peers_note;        // a remark about it
+  nlohmann::ordered_json stats;  // of `hotpack run` (docs/statistics.md), null without a run
+  std::string command;           // the command that ran, empty if unknown
   size_t block_limit = kPageBlocks;
 };
 
-// What the page's script draws: figures, names and columns.
+// Returns the data that the page's script draws: figures, names and columns.
 nlohmann::ordered_json PageData(const PageInput& input);
 
-// The whole page. O(blocks + events).
+// Returns the whole page. O(blocks + events).
 std::string Page(const PageInput& input);
 
 std::string EscapeHtml(absl::string_view text);

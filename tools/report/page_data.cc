@@ -21,7 +21,7 @@ double Area(const Block& block) {
   return ticks * static_cast<double>(block.size);
 }
 
-// The blocks that the page has, in the order of their first tick.
+// Returns the blocks of the page, by their first tick.
 std::vector<uint32_t> ShownBlocks(const Instance& instance, size_t limit) {
   std::vector<uint32_t> shown(instance.blocks.size());
   std::iota(shown.begin(), shown.end(), 0);
@@ -39,7 +39,7 @@ std::vector<uint32_t> ShownBlocks(const Instance& instance, size_t limit) {
   return shown;
 }
 
-// The largest number that divides all sizes and offsets: what the page counts them in.
+// Returns the greatest common divisor of all sizes and offsets, which is the page's unit.
 uint64_t CommonUnit(const ReportModel& picture) {
   uint64_t unit = 0;
   for (const Block& block : picture.instance.blocks) unit = std::gcd(unit, static_cast<uint64_t>(block.size));
@@ -47,7 +47,7 @@ uint64_t CommonUnit(const ReportModel& picture) {
   return std::max<uint64_t>(unit, 1);
 }
 
-// One column of the shown blocks.
+// Returns one column of the shown blocks.
 template <typename Value>
 Json BlockColumn(const std::vector<uint32_t>& shown, Value value) {
   std::vector<uint64_t> values;
@@ -64,8 +64,8 @@ Json NumberColumn(const std::vector<T>& numbers, uint64_t unit = 1) {
   return Column(values);
 }
 
-// Residencies beyond the second (no recording has them) are left to the load curve. A name is its ordinal + 1, 0 for
-// none.
+// Omits residencies beyond the second (no recording has them), which only the load curve shows. A name is its ordinal +
+// 1, 0 for none.
 Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown, uint64_t unit) {
   const auto& instance = picture.instance.blocks;
   const auto& facts = picture.blocks;
@@ -96,7 +96,7 @@ Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown
   };
 }
 
-// Sums that the page states in words.
+// Returns the sums that the page states in words.
 Json Figures(const ReportModel& picture, const std::vector<uint32_t>& shown) {
   Bytes sizes = 0, asked = 0, carried_bytes = 0, kept_bytes = 0;
   uint64_t carried = 0, kept = 0;
@@ -136,7 +136,7 @@ Json Figures(const ReportModel& picture, const std::vector<uint32_t>& shown) {
       {"peak",
        picture.curves.load.empty() ? 0 : *std::max_element(picture.curves.load.begin(), picture.curves.load.end())},
       {"proven_optimal", picture.packed.proven_optimal},
-      {"algorithm", picture.packed.algorithm},  // but not how long it took: the same recording gives the same page
+      {"algorithm", picture.packed.algorithm},  // but not its duration: the same recording gives the same page
   };
 }
 

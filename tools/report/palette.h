@@ -1,10 +1,10 @@
-// Colours that the report and the SVG share.
+// Colours of the report and the SVG.
 #pragma once
 
 namespace hotpack {
 
-// From short or small to long or large: lightness rises evenly, so the order is seen without the hue too (in grey, and
-// with any of the colour deficiencies), and every step stands out from both white and near-black paper.
+// From short or small to long or large. Lightness rises evenly, so the order is visible without the hue (in grey, and
+// with any colour deficiency). Every step stands out from white and from near-black paper.
 inline constexpr const char* kRamp[] = {"#3d3580", "#3b5299", "#2f71a6", "#2190a5",
                                         "#35ac98", "#6cc484", "#add670", "#eadf6b"};
 inline constexpr int kRampSteps = 8;

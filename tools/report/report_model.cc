@@ -21,8 +21,8 @@ absl::Status PackBlocks(const PictureOptions& options, ReportModel* picture) {
   picture->packed = Pack(picture->instance, pack_options);
   if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" &&
       picture->instance.blocks.size() > 1) {
-    // Time was up before the first solver was done, so that no block shares its place: that is no plan to be shown. One
-    // pass of best-fit takes some microseconds a block.
+    // Time ran out before the first solver finished, so no two blocks share an offset. That plan is not worth showing.
+    // One pass of best-fit takes some microseconds a block.
     pack_options.algorithm = Algorithm::kBestFit;
     pack_options.time_limit_ns = INT64_MAX;
     picture->packed = Pack(picture->instance, pack_options);
@@ -35,7 +35,7 @@ absl::Status PackBlocks(const PictureOptions& options, ReportModel* picture) {
   return absl::OkStatus();
 }
 
-// How many launches and range edges lie among the events [begin, end).
+// Returns the number of launches and range edges among the events [begin, end).
 uint64_t NotesBetween(const Notes& notes, uint64_t begin, uint64_t end) {
   auto count = [&](const auto& list) {
     auto before = [](const auto& entry, uint64_t position) { return entry.position < position; };
@@ -45,8 +45,8 @@ uint64_t NotesBetween(const Notes& notes, uint64_t begin, uint64_t end) {
   return count(notes.launches) + count(notes.ranges);
 }
 
-// The occurrence of the iteration whose requests stand for its blocks: the one with most notes, of several the last.
-// Collectors step aside after some iterations.
+// Returns the occurrence of the iteration whose requests represent its blocks: the one with most notes, of several the
+// last. Collectors stop after some iterations.
 uint64_t ChooseOccurrence(const TraceFile& file, const std::vector<RunIteration>& iterations, uint64_t otherwise) {
   uint64_t best = otherwise, most = 0;
   for (const RunIteration& iteration : iterations) {
@@ -59,8 +59,8 @@ uint64_t ChooseOccurrence(const TraceFile& file, const std::vector<RunIteration>
   return best;
 }
 
-// The request of the recording that stands for block i of the profile: of the occurrence, or where the recording ends
-// before or asks for something else, of an earlier one.
+// Returns the request of the recording that represents block i of the profile: of the occurrence. If the recording ends
+// before it or requests something else there, of an earlier one.
 std::optional<uint64_t> RequestOf(const TraceFile& file, const RecordedRequests& requests, const Profile& profile,
                                   uint64_t occurrence, uint32_t i) {
   for (uint64_t ordinal = occurrence + i;; ordinal -= profile.period) {
@@ -80,7 +80,7 @@ void Describe(const TraceFile& file, const RecordedRequest& request, PictureBloc
   block->thread = event.thread;
 }
 
-// What the notes say; events[i] is the allocation that stands for blocks[i], kNever if none does.
+// Adds the notes. events[i] is the allocation that represents blocks[i], kNever if none does.
 void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, ReportModel* picture) {
   std::vector<std::pair<uint64_t, size_t>> sorted;
   for (size_t i = 0; i < events.size(); ++i) {

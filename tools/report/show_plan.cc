@@ -36,7 +36,7 @@ Figures FiguresOf(const Script& script) {
   return figures;
 }
 
-// Of the opening: requests that belong to no iteration.
+// Returns the opening's requests that belong to no iteration.
 uint64_t Others(const Opening& opening) {
   uint64_t others = 0;
   for (uint32_t entry : opening.entries) others += entry == kNone;
@@ -79,7 +79,7 @@ void PrintJson(const SavedPlan& plan) {
   printf("%s\n", object.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-// A name from a file is for the terminal: nothing but printable characters.
+// Names from a file go to the terminal: keeps only printable characters.
 std::string Printable(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
@@ -129,7 +129,7 @@ std::string UtcText(uint64_t ns) {
 
 bool LooksLikePlan(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return false;  // what is read of a pipe is gone for others
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // reading a pipe would take its bytes from others
   std::ifstream file(path, std::ios::binary);
   char head[8] = "";
   file.read(head, sizeof(head));

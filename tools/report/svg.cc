@@ -37,7 +37,7 @@ Clock Life(const Block& block) {
   return ticks;
 }
 
-// By rank among the different lives, the shortest first, so that the colours are used up evenly.
+// By rank among the different lifetimes, shortest first, so that the colours are used evenly.
 class LifeSteps {
  public:
   explicit LifeSteps(const Instance& instance) {
@@ -54,7 +54,7 @@ class LifeSteps {
   std::vector<Clock> lives_;
 };
 
-// What is too small to be seen by itself, by pixel of the frame.
+// Blocks too small to be visible alone, by pixel of the frame.
 class Grains {
  public:
   explicit Grains(const Frame& frame)
@@ -103,7 +103,7 @@ std::string Blocks(const ReportModel& picture, const Frame& frame) {
         small.Add((x0 + x1) / 2, (y0 + y1) / 2, step);
         continue;
       }
-      // An edge would leave nothing of a narrow one.
+      // An edge would cover a narrow one completely.
       absl::StrAppend(x1 - x0 > 3 && y1 - y0 > 3 ? &framed[step] : &bare[step], "M", Number(x0), " ", Number(y0), "H",
                       Number(x1), "V", Number(y1), "H", Number(x0), "z");
     }
@@ -122,7 +122,7 @@ std::string Blocks(const ReportModel& picture, const Frame& frame) {
   return text;
 }
 
-// The largest value of a step function in each pixel column.
+// Returns the maximum of a step function in each pixel column.
 std::vector<Bytes> Largest(const PlacementCurves& curves, const std::vector<Bytes>& values, const Frame& frame) {
   std::vector<Bytes> largest(static_cast<size_t>(frame.width), 0);
   auto column = [&](Clock clock) {
@@ -176,7 +176,7 @@ std::string Grid(const Frame& frame, int lines) {
   return text;
 }
 
-// Plan and lower bound across a frame, named beside it; their names keep apart.
+// Draws plan and lower bound across a frame, with their names next to it; the names keep apart.
 std::string Marks(const ReportModel& picture, const Frame& frame, bool name) {
   const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
   const double right = frame.left + frame.width, at = frame.Y(height), below = std::max(frame.Y(bound), at + 14);

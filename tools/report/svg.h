@@ -1,4 +1,4 @@
-// The picture of a packed iteration as SVG, for papers and documents.
+// A packed iteration as SVG, for papers and documents.
 #pragma once
 
 #include <string>
@@ -12,10 +12,9 @@ struct SvgOptions {
   int height = 560;
 };
 
-// Blocks with time to the right and offset up, coloured by lifetime; below them the load, the holes, the plan's height
-// and the lower bound. Blocks that are smaller than a pixel are merged with those beside them, so that the text is
-// bounded by the picture's size, not by the number of blocks. Well-formed XML that refers to nothing else. O(blocks ·
-// log).
+// Returns blocks with time to the right and offset up, coloured by lifetime. Below them: the load, the fragmentation,
+// the plan's height and the lower bound. Blocks smaller than a pixel are merged with their neighbours, so the picture's
+// size bounds the text, not the number of blocks. Well-formed, self-contained XML. O(blocks · log).
 std::string Svg(const ReportModel& picture, const SvgOptions& options);
 
 }  // namespace hotpack

@@ -8,11 +8,11 @@
 namespace hotpack {
 namespace {
 
-// By request (RecordedRequests::all): the plan has a place for it.
+// Returns by request (RecordedRequests::all) whether the plan has an offset for it.
 std::vector<bool> Planned(const Trace& trace, const RecordedRequests& requests) {
   const PeerRecording recording = TakeRecording(trace);
   std::vector<bool> planned;
-  size_t next = 0;  // policies are not asked for nothing
+  size_t next = 0;  // recordings for policies lack requests of no bytes
   for (const RecordedRequest& request : requests.all) {
     planned.push_back(trace.events[request.event].bytes > 0 && recording.planned[next++] != 0);
   }

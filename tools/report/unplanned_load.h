@@ -1,4 +1,4 @@
-// What is live beside the plan while the packed iteration runs: weights, and blocks that are asked for but not planned.
+// Live bytes outside the plan while the packed iteration runs: weights, and requested but unplanned blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace hotpack {
 
-// From at[i] to at[i + 1], on the clock of the hot iteration, bytes[i] (each block rounded up to 512) are live that the
-// plan has no place for. Empty: there is no iteration, so nothing is beside the plan.
+// From at[i] to at[i + 1], on the clock of the hot iteration, bytes[i] (each block rounded up to 512) are live without
+// an offset in the plan. Empty: there is no iteration, so no block is outside the plan.
 struct UnplannedLoad {
   std::vector<Clock> at;
   std::vector<Bytes> bytes;
-  Bytes most = 0;  // what `hotpack compare` calls not planned
+  Bytes most = 0;  // called "not planned" by `hotpack compare`
   Bytes least = 0;
-  uint64_t blocks = 0;  // live when the most is
+  uint64_t blocks = 0;  // live at the maximum
 };
 
-// Of the iteration `hot`. `requests` are those of the trace. O(events).
+// Returns the unplanned load of the iteration `hot`. `requests` are those of the trace. O(events).
 UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot);
 
-// The most that is live at once, planned or not: no allocator holds less.
+// Returns the most that is live at once, planned or not: a lower bound for any allocator.
 Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned);
 
 }  // namespace hotpack

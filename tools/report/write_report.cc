@@ -16,13 +16,12 @@
 namespace hotpack {
 namespace {
 
-// Some microseconds a request and policy; offline policies look at each pair of blocks that meet several times. A page
-// need not wait for minutes. By what there is to do and not by the clock, so that the same recording gives the same
-// page.
+// A request and policy take some microseconds; offline policies read each pair of overlapping blocks several times. The
+// limits keep a page from taking minutes. They count work, not time, so that the same recording gives the same page.
 constexpr size_t kOnlineEvents = 4'000'000;
 constexpr int64_t kOfflinePairs = 25'000'000;
 
-// The comparison that `hotpack compare` prints.
+// Adds the comparison that `hotpack compare` prints.
 void AddPeers(const Trace& trace, PageInput* input) {
   if (trace.events.size() > kOnlineEvents) return;
   const bool offline = CountPairs(MakeTimeline(WholeRecording(trace))) <= kOfflinePairs;

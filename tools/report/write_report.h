@@ -1,5 +1,5 @@
-// From a file to its picture and its report: what `hotpack report`, `hotpack export --format svg` and `hotpack run
-// --report` have in common.
+// From a file to its picture and its report: the common part of `hotpack report`, `hotpack export --format svg` and
+// `hotpack run --report`.
 #pragma once
 
 #include <optional>
@@ -17,22 +17,21 @@ struct ReadPictureResult {
   ReportModel picture;
 };
 
-// Reads a recording or a minimalloc CSV and packs it. Errors are one line, "FILE: reason" or as of
-// profiler/trace_file.h.
+// Reads and packs a recording or a minimalloc CSV. Errors are one line, "FILE: reason" or as of profiler/trace_file.h.
 absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options);
 
 struct ReportOptions {
   std::string path;              // of the recording
   std::string out;               // empty: standard output
   std::string title;             // of the page; empty: the recorded program's name, or the recording's
-  std::string command;           // what was run; empty if not known
+  std::string command;           // the command that ran; empty if unknown
   nlohmann::ordered_json stats;  // of that run, or null
   int64_t time_limit_ns = 1'000'000'000;
   size_t block_limit = kPageBlocks;
-  bool peers = true;  // whether the others are simulated
+  bool peers = true;  // simulate the other allocators
 };
 
-// Writes the page; what is at `out` stays until it is complete (tools/cli/file_sink.h). *summary: one line about it.
+// Writes the page. The old file stays until the page is complete (tools/cli/file_sink.h). *summary: one line about it.
 absl::Status WriteReport(const ReportOptions& options, std::string* summary);
 
 }  // namespace hotpack

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "CLI/CLI.hpp"
 #include "preload/process/option_table.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
@@ -20,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The flags that are the library's own options, from the table that it reads them by. --trace and --plan are more than
-// a variable.
+// Returns true for flags that are the library's own options, from its table. --trace and --plan are more than a
+// variable.
 bool IsPlainOption(const OptionRow& row) {
   return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace" && std::string_view(row.flag) != "--plan";
 }
@@ -41,7 +42,8 @@ void AddOptionFlags(CLI::App* command, RunOptions* options) {
   }
 }
 
-// Empty, or the flag that has no such value. Flags that were not given are taken out: the environment's hold.
+// Returns an empty string, or the flag that has no such value. Removes flags that were not given: the environment
+// applies.
 std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
   for (const OptionRow& row : kOptionRows) {
     if (!IsPlainOption(row)) continue;
@@ -58,8 +60,8 @@ std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
   return "";
 }
 
-// Empty, or why a plan can neither be read from `path` nor saved there. One that cannot be used is the library's
-// affair: it is replaced.
+// Returns an empty string, or why a plan can neither be read from `path` nor saved there. The library handles an
+// unusable plan: it replaces it.
 std::string CheckPlanFile(const std::string& path) {
   const std::string reason = CheckWritable(path);
   std::error_code error;
@@ -67,7 +69,7 @@ std::string CheckPlanFile(const std::string& path) {
   return LooksLikePlan(path) ? "" : "is there, and is no plan file";
 }
 
-// Empty, or which two of the options name one file, be it by different paths.
+// Returns an empty string, or which two options name one file, perhaps by different paths.
 std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& outputs) {
   std::error_code error;
   const auto followed = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
@@ -81,7 +83,7 @@ std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& o
   return "";
 }
 
-// Empty, or why an output cannot be written.
+// Returns an empty string, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
   for (const absl::Status& status : {CheckRecordingOutput("--trace", options.trace, options.force),
                                      CheckOutput("--json-stats", options.json_stats, options.force),
@@ -104,8 +106,7 @@ std::string CheckOutputs(const RunOptions& options) {
                      {"--plan", options.plan}});
 }
 
-// A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say
-// why.
+// A program with NVIDIA's runtime inside fails with that runtime's error, or goes on without a device. Explains why.
 void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, const std::string& program,
                     const std::vector<ProcessStats>& processes, int code) {
   const bool asked = !processes.empty() && processes.front().stats.requests > 0;
@@ -116,7 +117,7 @@ void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, co
               " (libcudart_static.a there)");
 }
 
-// Says why an output could not be written. The program's own exit code is kept where it says that something failed.
+// Reports why an output could not be written. Keeps the program's own exit code if that is a failure.
 int FailedOutput(const RunOptions& options, const std::string& reason, int code) {
   FailRun(options, 2, reason);
   return code == 0 ? 2 : code;

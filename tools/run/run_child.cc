@@ -23,7 +23,7 @@ void Forward(int number, siginfo_t* info, void*) {
   errno = saved;
 }
 
-// In the child, where what this process does at a signal is not wanted.
+// In the child, which must not have this process's signal handlers.
 void ForgetHandlers() {
   for (const int number : kForwarded) {
     struct sigaction action;
@@ -99,7 +99,7 @@ int RunChild(const std::string& path, const std::vector<std::string>& arguments,
   if (got == static_cast<ssize_t>(sizeof(failure))) *error = strerror(failure);
   const int code = WaitFor(pid);
   child.store(0);
-  for (const auto& [number, old] : replaced) sigaction(number, &old, nullptr);  // what comes now is for this process
+  for (const auto& [number, old] : replaced) sigaction(number, &old, nullptr);  // later signals are for this process
   return code;
 }
 

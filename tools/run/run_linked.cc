@@ -17,9 +17,9 @@ namespace {
 constexpr uint64_t kMaxBytes = uint64_t{64} << 20;  // of one section; a large program's may be hundreds of MiB
 constexpr size_t kMaxSections = 65536;
 
-// Texts that NVIDIA's runtime has had since long ago and that nothing else has all of: a name that it looks up in the
-// driver, and messages of its error table. In the file each stands between NULs; here not, so that this program is not
-// taken for one of them.
+// Old texts of NVIDIA's runtime that no other software contains all of: a name that it looks up in the driver, and
+// messages of its error table. In the file each is enclosed in NULs. Here they are not, so that this program does not
+// match.
 constexpr std::string_view kTexts =
     "cuGetExportTable\n"
     "CUDA driver version is insufficient for CUDA runtime version\n"
@@ -44,7 +44,7 @@ class ElfFile {
   ElfFile(const ElfFile&) = delete;
   ElfFile& operator=(const ElfFile&) = delete;
 
-  // The beginning of a section; empty if there is none of this name, or the file ends before it does.
+  // Returns the beginning of a section; empty if there is none of this name, or if the file ends before it does.
   std::string Section(std::string_view name) const {
     for (const Elf64_Shdr& section : sections_) {
       if (section.sh_type != SHT_NOBITS && Name(names_, section.sh_name) == name) return Content(section);

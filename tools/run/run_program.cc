@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "tools/run/run_child.h"
 
 namespace hotpack {
@@ -85,7 +86,7 @@ std::optional<FinishedProgram> RunProgram(const RunOptions& options, const std::
   if (directory.empty()) return fail(2, std::string("no temporary directory: ") + strerror(errno));
   reason = PrepareEnvironment(options, finished.libraries, directory);
   if (!reason.empty()) return fail(2, reason);
-  // The first process that records finds the name free (preload/serve/arena_factory.cc).
+  // The first process that records must find the name free (preload/serve/arena_factory.cc).
   std::error_code error;
   const fs::path trace = fs::weakly_canonical(fs::absolute(options.trace, error), error);  // as HOTPACK_TRACE has it
   if (!options.trace.empty() && fs::is_regular_file(trace, error)) unlink(trace.c_str());

@@ -54,7 +54,7 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-// The program's name; of an interpreter, its script's.
+// Returns the program's name; for an interpreter its script's.
 std::string ProgramTitle(const std::vector<std::string>& command) {
   const auto name = [](const std::string& word) { return std::filesystem::path(word).filename().string(); };
   const std::string program = name(command.front());
@@ -66,8 +66,8 @@ bool NothingServed(const std::vector<ProcessStats>& processes) {
   return processes.empty() || processes.front().stats.requests == 0;
 }
 
-// The recording of the process with most requests: the first process that asks for memory has the name itself, others
-// have their process id behind it.
+// Returns the recording of the process with most requests. The first process that requests memory has the plain name;
+// others append their process id.
 std::string BusiestRecording(const RunOptions& options, const std::string& directory,
                              const std::vector<ProcessStats>& processes) {
   std::string path = RecordingPath(options, directory);
@@ -160,8 +160,8 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
   if (processes.front().stats.passed_through > 0) return std::nullopt;  // these are not in the recording
   const std::string path = BusiestRecording(options, directory, processes);
   std::error_code error;
-  if (std::filesystem::exists(path + ".2", error))
-    return std::nullopt;  // of another context, whose arena is in the figures too
+  // The recording of another context, whose arena is in the figures too.
+  if (std::filesystem::exists(path + ".2", error)) return std::nullopt;
   if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
@@ -195,8 +195,8 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory,
                       const std::vector<ProcessStats>& processes) {
-  constexpr uint64_t kMaxBytes = 64 << 20;  // of a recording that is read for its curve alone
-  constexpr size_t kIndent = 9;             // below what follows "hotpack: "
+  constexpr uint64_t kMaxBytes = 64 << 20;  // of a recording that is read only for its curve
+  constexpr size_t kIndent = 9;             // below the text after "hotpack: "
   if (processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
   const size_t width = CurveWidth(STDERR_FILENO, kIndent);
   if (!processes.front().load.empty()) return CurveText(processes.front().load, width, 2, kIndent);

@@ -1,4 +1,4 @@
-// What `hotpack run` says afterwards.
+// The reports of `hotpack run` after the run.
 #pragma once
 
 #include <cstdint>
@@ -11,54 +11,57 @@
 
 namespace hotpack {
 
-// What the simulated device says of all processes of the run (simgpu/README.md, "Reports").
+// Totals of the simulated device over all processes of the run (simgpu/README.md, "Reports").
 struct CheckerTotals {
   uint64_t reports = 0;
-  // Of the processes that ended in the ordinary way, not by _exit or a signal: kernels that ran with known parameters,
-  // which were checked, and without; calls of cuBLAS and cuDNN that told all memory they use, and that did not.
+  // Of processes that ended normally, not by _exit or a signal. Kernels with known parameters, which were checked, and
+  // without. Calls of cuBLAS and cuDNN that reported all memory that they use, and others.
   uint64_t kernels_known = 0, kernels_not_known = 0;
   uint64_t library_calls_told = 0, library_calls_not_told = 0;
 };
 
-// From the file that SIMGPU_REPORT_FILE named. Zeros if there is no file.
+// Reads the file that SIMGPU_REPORT_FILE named. Zeros if there is no file.
 CheckerTotals ReadCheckerFile(const std::string& path);
 
-// The --json-stats object: the figures of the process with most requests, and of a simulated run (`checker` not null)
-// the checker's.
+// Returns the --json-stats object: the figures of the process with most requests, and of a simulated run (`checker` not
+// null) the checker's.
 std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker);
 
-// What became of --report.
+// The outcome of --report.
 enum class RunReport {
   kNotWanted,
   kWritten,
-  kNothingToShow,  // no process asked for anything that is recorded: no failure of anybody's
+  kNothingToShow,  // no process made a recorded request; no failure
   kFailed,
 };
 
-// What PyTorch's own allocator would have held at most for the requests of the run. Bytes.
+// The most that PyTorch's own allocator would have held for the requests of the run. Bytes.
 struct PytorchHeld {
   uint64_t usual = 0;       // with its defaults
   uint64_t expandable = 0;  // with expandable segments
 };
 
-// Simulated on the recording of the process with most requests (tools/compare). Nothing where that is not known:
-// nothing was recorded or not all of it, there is more than one context, PyTorch's caching was left on (its requests
-// are of whole segments then), or the recording is too large to be played while somebody waits. O(recorded events).
+// Simulates it on the recording of the process with most requests (tools/compare). O(recorded events). Returns nothing
+// if it is unknown:
+//  - nothing was recorded, or only a part;
+//  - there is more than one context;
+//  - PyTorch's caching was left on (its requests are then whole segments);
+//  - the recording is too large to play while the user waits.
 std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
                                             const std::vector<ProcessStats>& processes);
 
-// The one line on stderr: what was held at most, and by the same measure what PyTorch would have held, if that is
-// known; what was held while the plan served; what was live; the share of requests served by the plan. `checker`: null
-// if not simulated.
+// Returns the one line on stderr: the most held, and by the same measure what PyTorch would have held, if known; the
+// most held while the plan served; the live peak; the share of requests served by the plan. `checker`: null if not
+// simulated.
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
                         const CheckerTotals* checker, RunReport report, const std::optional<PytorchHeld>& pytorch);
 
-// What stands below that line on a terminal that shows Unicode: the load of the iteration as two lines of blocks;
-// without a plan that of the recording, if there is one. Otherwise empty.
+// Returns the text below that line on a terminal that shows Unicode: the load of the iteration in two lines of blocks.
+// Without a plan, that of the recording, if there is one. Otherwise empty.
 std::string LoadCurve(const RunOptions& options, const std::string& directory,
                       const std::vector<ProcessStats>& processes);
 
-// Writes the page of --report, if one is wanted, from what was recorded of the process with most requests. `stats`: the
+// Writes the page of --report, if requested, from the recording of the process with most requests. `stats`: the
 // --json-stats object. *reason: why it failed.
 RunReport WriteRunReport(const RunOptions& options, const std::string& directory,
                          const std::vector<ProcessStats>& processes, const std::string& stats, std::string* reason);

@@ -41,11 +41,11 @@ std::string Join(const std::vector<std::string>& parts) {
   return joined;
 }
 
-// A page shows no more of a run than some tens of millions of events.
+// A page shows at most some tens of millions of events.
 constexpr char kReportTraceMebibytes[] = "256";
 
-// What makes frameworks ask the driver for every tensor, instead of large pieces that they divide themselves. What the
-// user has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
+// Variables that make frameworks ask the driver for every tensor, instead of dividing large pieces themselves. The
+// user's settings stay. (CuPy has no such variable: hotpack.enable_cupy().)
 constexpr const char* kNoCaching[][2] = {
     {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"},
     {"XLA_PYTHON_CLIENT_ALLOCATOR",
@@ -53,7 +53,7 @@ constexpr const char* kNoCaching[][2] = {
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
 };
 
-// Where the program's ranges matter, ours is the injection library and hands on to the one that was there.
+// If the program's ranges matter, hotpack's is the injection library and passes ranges to the previous one.
 void PrepareRanges(const RunOptions& options, const RunLibraries& libraries) {
   const bool wanted = !options.trace.empty() || options.variables.contains("HOTPACK_ITERATION_RANGE") ||
                       options.variables.contains("HOTPACK_INTERRUPT_RANGE") ||
@@ -120,7 +120,7 @@ std::string RecordingPath(const RunOptions& options, const std::string& director
   if (options.trace.empty()) return options.report.empty() ? "" : directory + "/job.trace";
   std::error_code error;
   const fs::path absolute = fs::absolute(options.trace, error);     // the program may change its directory
-  const fs::path followed = fs::weakly_canonical(absolute, error);  // what a link leads to is replaced
+  const fs::path followed = fs::weakly_canonical(absolute, error);  // a link's target is replaced
   return (error ? absolute : followed).string();
 }
 
@@ -128,7 +128,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   std::vector<std::string> preload;
   if (options.simulate) preload.push_back(libraries.simgpu_witness);
   preload.push_back(libraries.preload);
-  // A program's RPATH beats LD_LIBRARY_PATH; a library that is there already satisfies its NEEDED entry by soname.
+  // A program's RPATH precedes LD_LIBRARY_PATH. A loaded library already satisfies its NEEDED entry by soname.
   if (options.simulate) {
     preload.push_back(libraries.simgpu_cudart);
     preload.insert(preload.end(), libraries.simgpu_others.begin(), libraries.simgpu_others.end());
@@ -142,7 +142,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (options.simulate) {
     setenv("LD_LIBRARY_PATH", Join({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
     setenv("SIMGPU_REPORT_FILE", CheckerReportPath(directory).c_str(), 1);
-    setenv("HOTPACK_WAIT_PLAN", "1", 0);  // times mean nothing there, and figures should repeat
+    setenv("HOTPACK_WAIT_PLAN", "1", 0);  // times mean nothing there, and figures should be reproducible
   }
   if (!options.keep_caching) {
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);

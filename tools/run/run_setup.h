@@ -1,4 +1,4 @@
-// What `hotpack run` finds out before it starts the program.
+// The preparations of `hotpack run` before it starts the program.
 #pragma once
 
 #include <map>
@@ -9,25 +9,25 @@ namespace hotpack {
 
 struct RunOptions {
   std::string subcommand = "run";
-  bool record = false;  // HOTPACK=record: nothing is served
-  bool doctor = false;  // the processes leave what they find out about themselves (preload/hooks/doctor_file.h)
+  bool record = false;            // HOTPACK=record: hotpack serves nothing
+  bool doctor = false;            // the processes write notes about themselves (preload/hooks/doctor_file.h)
   bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
-  bool keep_caching = false;                     // frameworks go on keeping released memory to themselves
+  bool keep_caching = false;                     // frameworks keep their own caches of released memory
   std::string trace;                             // empty: none
   std::string json_stats;                        // empty: none
   std::string report;                            // empty: none
-  bool force = false;                            // these may be written over
+  bool force = false;                            // these may be overwritten
   std::map<std::string, std::string> variables;  // of preload/process/option_table.h, given as flags
-  std::string plan;                              // empty: none but what HOTPACK_PLAN says
+  std::string plan;                              // empty: only what HOTPACK_PLAN names
   std::vector<std::string> command;
 };
 
-// The file that execvp would run, empty if there is none; *found_but_not_executable tells 126 from 127.
+// Returns the file that execvp would run, empty if there is none. *found_but_not_executable tells 126 from 127.
 std::string FindProgram(const std::string& name, bool* found_but_not_executable);
 
-// The libraries that go with this executable: next to it in ../lib (build tree, plain installation) or in the installed
-// library directory. Empty when missing.
+// The libraries of this executable: in ../lib next to it (build tree, plain installation) or in the installed library
+// directory. Empty if missing.
 struct RunLibraries {
   std::string preload;                     // libhotpack_preload.so.0
   std::string nvtx;                        // libhotpack_nvtx.so.0, if it was built
@@ -38,17 +38,17 @@ struct RunLibraries {
 };
 RunLibraries FindLibraries();
 
-// True if a driver library can be loaded.
+// Returns true if a driver library can be loaded.
 bool HasDriver();
 
-// Sets LD_PRELOAD and what else the program needs in this process's environment. `directory`: where the statistics and
-// the checker's report go. Empty, or the reason why it is not possible.
+// Sets LD_PRELOAD and the program's other variables in this process's environment. `directory`: for the statistics and
+// the checker's report. Returns an empty string or the error.
 std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory);
 
-// Where the program's allocations are recorded: the file of --trace, with --report one below `directory`, else empty.
+// Returns the path of the recording: the file of --trace, with --report one below `directory`, else empty.
 std::string RecordingPath(const RunOptions& options, const std::string& directory);
 
-// Where the checker of the simulated device writes, below `directory`.
+// Returns the path of the simulated device's checker report, below `directory`.
 std::string CheckerReportPath(const std::string& directory);
 
 }  // namespace hotpack

@@ -1,4 +1,4 @@
-"""The models by name. Each file has a family and lists its tasks; own definitions, nothing is downloaded."""
+"""The models by name. Each file has a family and lists its tasks, with its own definitions. Nothing is downloaded."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Conv(nn.Sequential):
 
 
 class Branches(nn.Module):
-    """Branches of one input, side by side in the channels."""
+    """Branches of one input, concatenated in the channels."""
 
     def __init__(self, *branches: nn.Module):
         super().__init__()

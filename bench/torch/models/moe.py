@@ -1,10 +1,10 @@
 """A decoder whose feed-forward layers are a mixture of experts: each token goes to the best two, and the sizes of the
 experts' tensors follow from the data.
 
-Routing on the `device` sorts the tokens by what the router says and reads the counts back, as real ones do. Where no
-value is computed (the simulated device) every token would go to the same expert, so the counts are then drawn on the
-`host` with the batch: as unequal, as varying, and the same from run to run. The sizes and the order of all requests are
-those of real counts of that kind; the router's own layers run as well.
+Routing on the `device` sorts the tokens by the router's output and reads the counts back, as real routers do. On the
+simulated device no value is computed, and every token would go to the same expert. So the counts are then drawn on the
+`host` with the batch: as unequal, as varying, and the same in every run. The sizes and the order of all requests are
+those of such real counts. The router's own layers run as well.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Mixture(nn.Module):
             for _ in range(size.experts))
 
     def forward(self, x: torch.Tensor, counts: list[int] | None) -> torch.Tensor:
-        """`x`: tokens × width. `counts`: tokens a expert, adding up to tokens × chosen; None: as the router says."""
+        """`x`: tokens × width. `counts`: tokens per expert, with the sum tokens × chosen; None: the router decides."""
         weights, experts = torch.topk(torch.softmax(self.router(x), -1), self.chosen, -1)
         order = torch.argsort(experts.flatten(), stable=True)  # places in tokens × chosen, expert by expert
         if counts is None:
@@ -86,7 +86,7 @@ class MixtureDecoder(nn.Module):
         nn.init.normal_(self.positions.weight, std=0.02)
 
     def forward(self, tokens: torch.Tensor, counts: list[list[int]]) -> torch.Tensor:
-        """`counts`: a list a layer, used if `routing` is "host"."""
+        """`counts`: a list per layer, used if `routing` is "host"."""
         x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         for block, drawn in zip(self.blocks, counts):
             x = checkpointed(block, x, drawn if self.routing == "host" else None, enabled=self.checkpoint)

@@ -1,7 +1,7 @@
-"""What a model brings to the training loop: how it is built, what a batch is, and its loss.
+"""The interface of a model to the training loop: how to build it, its batches, and its loss.
 
-A `Task` is one line of the table that `compare` prints. Batches are made on the host from a seed, so that two runs see
-the same ones; nothing is read from a disk or a network.
+A `Task` is one line of the table that `compare` prints. Batches are made on the host from a seed, so that two runs have
+the same ones. Nothing is read from a disk or a network.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Batch = tuple  # of host tensors, and of plain numbers and lists that stay on th
 class HostSource:
     """Batches' contents, drawn on the host. Not thread-safe.
 
-    Images are windows into one stretch of noise: drawing tens of millions of numbers a step would take longer than what
-    is measured.
+    Images are windows into one stretch of noise, because drawing tens of millions of numbers per step would take longer
+    than the step.
     """
 
     _NOISE = 1 << 22
@@ -45,7 +45,7 @@ class HostSource:
         return self._noise.repeat(repeats)[start : start + count].view(rows, channels, side, side)
 
     def shares(self, total: int, parts: int) -> list[int]:
-        """`parts` numbers that add up to `total`, about as unequal as a router makes them."""
+        """Returns `parts` numbers with the sum `total`, about as unequal as a router's."""
         weights = torch.rand(parts, generator=self._generator) + 0.5
         cuts = (weights.cumsum(0) / weights.sum() * total).long().tolist()
         cuts[-1] = total
@@ -98,7 +98,7 @@ def language_loss(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def checkpointed(module: nn.Module, *inputs: torch.Tensor, enabled: bool) -> torch.Tensor:
-    """`module(*inputs)`; with `enabled` its activations are computed again in the backward pass instead of kept."""
+    """Returns `module(*inputs)`. With `enabled` its activations are recomputed in the backward pass instead of kept."""
     if not (enabled and module.training):
         return module(*inputs)
     return torch.utils.checkpoint.checkpoint(module, *inputs, use_reentrant=False)

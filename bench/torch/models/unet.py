@@ -1,4 +1,4 @@
-"""U-Net (Ronneberger et al. 2015) with padded convolutions and batch normalisation: one class a pixel."""
+"""U-Net (Ronneberger et al. 2015) with padded convolutions and batch normalisation: one class per pixel."""
 
 from __future__ import annotations
 

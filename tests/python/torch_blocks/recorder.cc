@@ -1,5 +1,5 @@
-// Tells the simulated device's checker which blocks PyTorch's own caching allocator gives to tensors. Without it the
-// checker sees the segments only, and two tensors that use the same part of one without an order are not reported.
+// Reports to the simulated device's checker which blocks PyTorch's own caching allocator gives to tensors. Without it
+// the checker knows the segments only, and does not report two tensors that use the same part of one without an order.
 //
 //   cudaMalloc     ┌───────────────segment────────────────┐   told by the simulated runtime: taken back here, because
 //   SEGMENT_ALLOC                                             its parts are the program's blocks
@@ -8,8 +8,8 @@
 //                                                             addresses. The next block there has to come after them
 //   SEGMENT_FREE   ┌───────────────segment────────────────┐   given again, because cudaFree, which follows, returns it
 //
-// A release that record_stream defers returns the block at once all the same: the addresses are given to nobody until
-// PyTorch knows that the recorded streams are done (FREE_COMPLETED), and the checker sees how it came to know.
+// A release that record_stream defers still returns the block at once. No request gets the addresses until PyTorch
+// knows that the recorded streams have ended (FREE_COMPLETED), and the checker sees how PyTorch learnt that.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <dlfcn.h>
 
@@ -83,7 +83,7 @@ const char* torch_blocks_attach(void) {
   return nullptr;
 }
 
-// Blocks told so far. Thread-safe.
+// Blocks reported so far. Thread-safe.
 uint64_t torch_blocks_told(void) { return blocks.load(std::memory_order_relaxed); }
 
 }  // extern "C"

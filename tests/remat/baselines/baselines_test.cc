@@ -134,7 +134,7 @@ TEST(SuperNeuronsTest, HeavyResultsAreCopiedAndCheapOnesMadeAgain) {
   EXPECT_EQ(copy->target, 1);
 }
 
-// What is not there yet, or in use, cannot make room.
+// Storages that do not exist yet, or are in use, cannot be copied to free memory.
 TEST(SuperNeuronsTest, OnlyWhatIsThereGoes) {
   Graph graph = Chain(12, 1000);
   for (size_t i = 0; i < 12; i += 3) graph.operators[i].heavy = true;

@@ -80,11 +80,11 @@ TEST(AllocationTest, TagsGrow) {
   const Allocation shared = Allocate(graph, Sharing::kAll);  // x1 | x1 x2 | x2 x3 | x3 x4
   EXPECT_EQ(shared.tag_of, (std::vector<int32_t>{-1, 0, 1, 0, 1}));
   EXPECT_EQ(shared.tags, (std::vector<Bytes>{150, 100}));
-  graph.storages[3].bytes = 10'000;  // and what is more than 16 times as large has a tag of its own
+  graph.storages[3].bytes = 10'000;  // a result more than 16 times as large has its own tag
   EXPECT_EQ(Allocate(graph, Sharing::kAll).bytes, 10'200);
 }
 
-// Looks at every operator whether what it uses has memory of its own.
+// Checks at every operator that its operands and results have separate memory.
 void ExpectApart(const Graph& graph, const Allocation& allocation) {
   std::map<int32_t, StorageId> owner;
   for (size_t i = 0; i < graph.operators.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "remat/chen/chain.h"
+#include "tests/remat/chen/chain.h"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(Algorithm1Test, TwoForwardPasses) {
   }
 }
 
-// Algorithm 2 leaves out what is no ancestor of the gradient: the last layer of each segment.
+// Algorithm 2 omits operators on which no gradient depends: the last layer of each segment.
 TEST(Algorithm1Test, Algorithm2RunsLess) {
   const Graph graph = Chain(30, 1000, 10);
   const Values values = ValuesOf(graph);

@@ -18,8 +18,8 @@
 namespace hotpack::remat {
 namespace {
 
-// Two results side by side, as an unrolled cell's h and c: at each step both are read and made anew, and in between
-// there is more.
+// Two results in parallel, as an unrolled cell's h and c: each step reads both and makes them again, with more in
+// between.
 Graph TwoStates(int steps) {
   Graph graph;
   std::vector<StorageId> there;
@@ -92,7 +92,7 @@ TEST(CutsTest, SegmentsKeepAllThatGoesOver) {
   EXPECT_EQ(second.y, 1200);
 }
 
-// What goes over several cuts is kept once.
+// A result that crosses several cuts is kept once.
 TEST(CutsTest, WhatGoesOnForLong) {
   Graph graph = TwoStates(4);
   graph.storages.push_back(graph.storages[0]);

@@ -10,13 +10,13 @@
 #include "absl/strings/str_split.h"
 #include "remat/baselines/dtr.h"
 #include "remat/baselines/echo.h"
-#include "remat/chen/chain.h"
 #include "remat/chen/plans.h"
 #include "remat/chen/recursion.h"
 #include "remat/chen/segments.h"
 #include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/remat_plan.h"
+#include "tests/remat/chen/chain.h"
 #include "tests/remat/chen/numeric.h"
 
 namespace hotpack::remat {
@@ -92,7 +92,7 @@ TrainingOptions Options(bool updates, Accumulation accumulation = Accumulation::
   return options;
 }
 
-// A plan is followed, and what is left is compared with what the program leaves.
+// Follows a plan, and compares the kept contents with the program's.
 class Same {
  public:
   explicit Same(const Computable& step) : step_(step), expected_(Execute(step, Baseline(step.graph))) {
@@ -117,7 +117,7 @@ class Same {
   int again() const { return again_; }
   int copied() const { return copied_; }
   int in_place() const { return in_place_; }
-  // What the plans of one planner have made again or copied.
+  // Values that the plans of one planner recomputed or copied.
   int OfPlanner(const std::string& name) const { return by_name_.contains(name) ? by_name_.at(name) : 0; }
 
  private:
@@ -285,7 +285,7 @@ TEST(GradientsTest, OfAlgorithmOne) {
   EXPECT_GT(same.again(), 15);
 }
 
-// The test can fail: what was dropped is not there, and dropout without its state draws other numbers.
+// The test can fail: dropped contents are missing, and dropout without its state draws other numbers.
 TEST(GradientsTest, OfAWrongPlanAreOthers) {
   const Computable step = MakeComputable(ResidualNetwork(), Options(true), 7);
   const std::vector<Numbers> expected = Execute(step, Baseline(step.graph));

@@ -1,4 +1,5 @@
-// The operators of a training step on arrays. Results are made beside and then stored, so that each may work in place.
+// The operators of a training step on arrays. Results are computed elsewhere and then stored, so that each may work in
+// place.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -22,7 +23,7 @@ struct Step {
   Training training;
 };
 
-// One layer, with its operands at hand.
+// One layer, with access to its operands.
 class LayerRun {
  public:
   LayerRun(const Step& step, size_t layer, const Operator& op, const Operands& operands)
@@ -113,8 +114,8 @@ class LayerRun {
     return std::nanf("");
   }
 
-  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be
-  // added; nothing if nobody wants it.
+  // Stores a gradient, or adds it to the first one, or stores it where another operator will add it. Does nothing if no
+  // operator uses it.
   void Give(TensorId tensor, const Numbers& gradient) {
     StorageId id = step_.training.gradient_of[static_cast<size_t>(tensor)];
     const bool adds = std::find(op_.updates.begin(), op_.updates.end(), id) != op_.updates.end();
@@ -150,7 +151,7 @@ class LayerRun {
     if (layer_.weights.size() > 1) Give(layer_.weights[1], of_bias);
   }
 
-  // Rows of channels; statistics: means, then what a deviation is divided by.
+  // Rows of channels. Statistics: means, then the divisors of deviations.
   void NormForward(Numbers* made) {
     const TensorId x = layer_.inputs[0];
     const size_t channels = Last(x), rows = Size(x) / channels;

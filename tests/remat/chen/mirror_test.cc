@@ -49,7 +49,7 @@ TEST(MirrorTest, OrderOfAChain) {
   EXPECT_EQ(mirrored.operator_of[7], 3);
 }
 
-// m = 2: the second copy begins from the first copy of what has m = 1.
+// m = 2: the second copy begins from the first copy of operators with m = 1.
 TEST(MirrorTest, TwoCopies) {
   const Graph graph = Chain(6);
   const MirroredGraph mirrored = MirrorGraph(graph, ValuesOf(graph), {2, 2, 1, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0});
@@ -88,7 +88,7 @@ TEST(MirrorTest, WhatCannotRunAgainIsKept) {
   const MirroredGraph mirrored = MirrorGraph(graph, ValuesOf(graph), {1, 1, 1, 1, 0, 0, 0, 0, 0});
   EXPECT_EQ(mirrored.counts, (std::vector<int32_t>{1, 0, 1, 0, 0, 0, 0, 0, 0}));
   Graph overwritten = Chain(4);
-  overwritten.operators[2].writes.push_back(1);  // f3 makes x1 anew: what f2 has read is gone
+  overwritten.operators[2].writes.push_back(1);  // f3 makes x1 again: what f2 has read is gone
   EXPECT_EQ(MirrorGraph(overwritten, ValuesOf(overwritten), {0, 1, 0, 0, 0, 0, 0, 0, 0}).counts[1], 0);
 }
 
@@ -107,11 +107,11 @@ TEST(MirrorTest, ARandomOperatorLeavesItsState) {
   EXPECT_EQ(schedule->saved_states, (std::vector<OperatorId>{0}));
 }
 
-// Beside what BuildSchedule() makes of the same m: the same time and the same memory.
+// Compared with BuildSchedule() for the same m: the same time and the same memory.
 void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, Bytes budget) {
   const Values values = ValuesOf(graph);
   Segments segments = PlanSegments(graph, candidates, budget);
-  for (size_t v = 0; v < values.values.size(); ++v) {  // BuildSchedule() does not drop what the loss reads at once
+  for (size_t v = 0; v < values.values.size(); ++v) {  // BuildSchedule() does not drop the loss's operands at once
     const Value& value = values.values[v];
     const bool at_once = value.maker >= 0 && !value.uses.empty() && value.uses[0] == value.maker + 1;
     if (!at_once || graph.operators[static_cast<size_t>(value.uses[0])].phase == Phase::kForward) continue;

@@ -39,7 +39,7 @@ TEST(ChenPlansTest, LinesOfAThousandConvolutions) {
   for (size_t i = 1; i < lines.size(); ++i) EXPECT_LT(lines[i].bytes, lines[i - 1].bytes) << lines[i].name;
   EXPECT_LT(GiB(lines[4].bytes), 3.2);
   EXPECT_LT(static_cast<double>(lines[4].cost), 1.4 * static_cast<double>(lines[0].cost));
-  // Additions that are not made in place and whose gradient is said to need its operands.
+  // Additions that are not in place and whose gradients are declared to read their operands.
   for (Layer& layer : network.layers) {
     if (layer.kind != "sum") continue;
     layer.in_place.clear();
@@ -90,7 +90,7 @@ TEST(ChenPlansTest, ForABudget) {
   }
 }
 
-// Recorded steps: operators in place, gradients that are added up, nothing that says what a splitting point is.
+// Recorded steps: operators in place, summed gradients, no information on splitting points.
 TEST(ChenPlansTest, RecordedSteps) {
   const char* shared = std::getenv("HOTPACK_SHARED");
   const std::filesystem::path folder =

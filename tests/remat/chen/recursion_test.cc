@@ -44,7 +44,7 @@ TEST(RecursionTest, MemoryIsLogarithmic) {
       const absl::StatusOr<Outcome> outcome = Simulate(graph, *schedule);
       ASSERT_TRUE(outcome.ok());
       EXPECT_EQ(outcome->runs_again, int64_t{levels - 1} * n * k / (k + 1)) << k << " " << levels;
-      // Beside g(n) = k·log n: the input, which stays, and two of the chain's gradients.
+      // In addition to g(n) = k·log n: the input, which stays, and two of the chain's gradients.
       EXPECT_EQ(outcome->live_peak / 1000, k * levels + 3) << k << " " << levels;
     }
   }

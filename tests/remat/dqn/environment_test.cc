@@ -58,7 +58,7 @@ TEST(EnvironmentTest, WithoutMemoryTheAgentStaysWhereItIsUntilSomethingGoes) {
   EXPECT_EQ(environment.Choices(), (std::vector<AgentAction>{kOffloadX, kRemoveX}));  // doing nothing is none
   Environment offload = environment;
   offload.Step(kOffloadX);
-  EXPECT_EQ(offload.node(), 4);  // it is asked again, with memory
+  EXPECT_EQ(offload.node(), 4);  // the agent acts again, with memory
   EXPECT_EQ(offload.paused(), kSecond * 3 / 2);
   environment.Step(kRemoveX);
   EXPECT_EQ(environment.node(), 5);
@@ -98,13 +98,13 @@ TEST(EnvironmentTest, TheTransferBackBeginsAsSoonAsNothingIsAboveTheLimit) {
   sequence.absences[0].before = 10;
   Environment environment = AtNode(sequence, 11, 3);
   environment.Step(kOffloadX);
-  EXPECT_EQ(environment.overhead(), kSecond / 2);  // 1.5 s beside the two nodes after y has gone
+  EXPECT_EQ(environment.overhead(), kSecond / 2);  // 1.5 s in parallel to the two nodes after y has gone
   Environment roomy = AtNode(sequence, 20, 3);     // x and y together are still too much
   roomy.Step(kOffloadX);
   EXPECT_EQ(roomy.overhead(), kSecond / 2);
 }
 
-// Two variables on the host: what is used again first comes back first, and the other one after it, over one engine.
+// Two variables on the host: the one used again first comes back first, and the other one after it, over one engine.
 TEST(EnvironmentTest, TransfersBackComeInTheOrderOfTheirUse) {
   for (const int idle : {2, 3, 4, 5}) {
     Sequence sequence;
@@ -131,7 +131,7 @@ TEST(EnvironmentTest, TransfersBackComeInTheOrderOfTheirUse) {
     ASSERT_EQ(environment.node(), 2);
     environment.Step({Deed::kOffload, 1});
     EXPECT_TRUE(environment.Won());
-    // 4 s of transfers beside the idle nodes and the first use.
+    // 4 s of transfers in parallel to the idle nodes and the first use.
     EXPECT_EQ(environment.overhead(), std::max(0, 3 - idle) * kSecond) << idle;
   }
 }
@@ -145,7 +145,7 @@ TEST(EnvironmentTest, LostWhereNothingCanGo) {
   EXPECT_TRUE(environment.Terminal());
 }
 
-// What is foreseen after the last action is what happens, and rewards add up to it.
+// The prediction after the last action is correct, and rewards add up to it.
 TEST(EnvironmentTest, RewardsAddUpToWhatHappens) {
   std::mt19937_64 random(7);
   int won = 0, actions = 0;
@@ -172,7 +172,7 @@ TEST(EnvironmentTest, RewardsAddUpToWhatHappens) {
   EXPECT_GT(actions, 300);
 }
 
-// Passing over nodes where nothing new can be chosen changes when the agent is asked, not what happens.
+// Skipping nodes without new choices changes when the agent acts, but not the results.
 TEST(EnvironmentTest, NodesAreSkippedWithoutAnythingToChoose) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 50; ++i) {

@@ -25,7 +25,7 @@ Experience SomeExperience(std::mt19937_64& random, size_t nodes, bool terminal) 
   return experience;
 }
 
-// Equation 5: the terminal state's Q is zero; else the largest Q of what is valid next, decayed.
+// Equation 5: the terminal state's Q is zero; otherwise the largest Q of the next valid actions, decayed.
 TEST(LearningTest, Targets) {
   std::mt19937_64 random(1);
   const StateGraph graph(RandomChain(random, 4));
@@ -84,7 +84,7 @@ TEST(LearningTest, TheSameAgainByItsSeed) {
   EXPECT_NE(one.weights.all(), other.weights.all());
 }
 
-// The best episode is the least of those that were won; what a judge refuses is none.
+// The best episode is the cheapest of those won. An episode that the judge rejects is none.
 TEST(LearningTest, TheBestEpisodeIsKept) {
   std::mt19937_64 random(6);
   const Sequence sequence = RandomChain(random, 8);
@@ -100,8 +100,8 @@ TEST(LearningTest, TheBestEpisodeIsKept) {
                                  [](Nanoseconds each) { return each < INT64_MAX; }));
 }
 
-// ε = episode / l: from chance alone to what was learnt alone. In the last episode nothing is left to chance: with no
-// rate to learn at, the same weights choose the same actions, whatever was drawn before.
+// ε = episode / l: from chance alone to the learnt policy alone. In the last episode nothing is random. With a rate of
+// zero, the same weights choose the same actions, whatever was drawn before.
 TEST(LearningTest, TheLastEpisodeIsGreedy) {
   std::mt19937_64 random(9);
   const Sequence sequence = RandomChain(random, 10);

@@ -148,7 +148,7 @@ TEST(NetworkTest, SixFeatures) {
   EXPECT_EQ(features(0, 0), 0.1);
   EXPECT_EQ(features(1, 3), 1);  // transfers
   EXPECT_EQ(features(1, 4), 2.0 / 3);
-  EXPECT_EQ(features(2, 3), 1);  // made again
+  EXPECT_EQ(features(2, 3), 1);  // recomputed
   EXPECT_EQ(features(2, 4), 0);  // cannot be
   EXPECT_EQ(features(3, 3), 1);  // used again after 5 s, more than any other
   EXPECT_EQ(features(3, 4), 0.2);

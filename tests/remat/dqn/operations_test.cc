@@ -17,7 +17,7 @@ TEST(OperationsTest, AChainByHand) {
   using enum OperationKind;
   std::vector<OperationKind> kinds;
   for (const Operation& operation : sequence.operations) kinds.push_back(operation.kind);
-  // f1, f2, loss; x2 goes after the loss; b2, b1, each with what goes after it
+  // f1, f2, loss; x2 is freed after the loss; b2, b1, each with the variables freed after it
   const std::vector<OperationKind> expected = {kMalloc, kRead, kWrite,  kMalloc, kRead, kWrite, kMalloc, kRead,
                                                kWrite,  kFree, kMalloc, kRead,   kRead, kWrite, kFree,   kFree,
                                                kMalloc, kRead, kRead,   kWrite,  kFree, kFree};
@@ -81,7 +81,7 @@ TEST(OperationsTest, TheProgramAsItIs) {
   EXPECT_GT(checked, 200);
 }
 
-// What is removed from a chain takes the memory and the time in the environment that the simulator finds.
+// A variable removed from a chain costs the same memory and time in the environment as in the simulator.
 TEST(OperationsTest, WhatIsMadeAgainAsTheSimulatorHasIt) {
   std::mt19937_64 random(8);
   for (int i = 0; i < 300; ++i) {
@@ -104,7 +104,7 @@ TEST(OperationsTest, WhatIsMadeAgainAsTheSimulatorHasIt) {
         Simulate(graph, BuildSchedule(graph, values, WaysOf(sequence, values, actions)).schedule);
     ASSERT_TRUE(outcome.ok());
     EXPECT_EQ(environment.duration() + environment.overhead(), outcome->time) << i;
-    EXPECT_LE(environment.peak(), outcome->live_peak) << i;  // of what is left of the step
+    EXPECT_LE(environment.peak(), outcome->live_peak) << i;  // of the rest of the step
   }
 }
 

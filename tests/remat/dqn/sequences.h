@@ -16,8 +16,8 @@ inline constexpr Nanoseconds kSecond = 1'000'000'000;
 // x may be absent from the end of node 3 to node 8. w takes 1 byte, x and y 10 each.
 Sequence WorkedExample();
 
-// A chain of layers forward and back: x0 is given, layer i makes xi of x(i-1), its gradient reads x(i-1) and xi. Sizes
-// and times drawn.
+// Returns a chain of layers forward and back: x0 is given, layer i makes xi from x(i-1), its gradient reads x(i-1) and
+// xi. Sizes and times are random.
 Sequence RandomChain(std::mt19937_64& random, int layers);
 
 }  // namespace hotpack::remat

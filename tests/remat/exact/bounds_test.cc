@@ -1,4 +1,4 @@
-// Bounds are below every plan: the best one there is, where all can be looked at, and those of every planner.
+// Bounds are below every plan: the best one, where all can be enumerated, and those of every planner.
 #include "remat/exact/bounds.h"
 
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ TEST(BoundsTest, NothingAgainWhereTheBudgetIsEnough) {
   EXPECT_TRUE(bound->points.empty());
 }
 
-// At the loss of a chain of 40 layers, x0 to x39 are wanted behind it, x40 and g40 are there: of 42 storages what the
-// budget does not hold is made again.
+// At the loss of a chain of 40 layers, x0 to x39 are wanted behind it, and x40 and g40 are resident. Of 42 storages
+// those that the budget does not hold are recomputed.
 TEST(BoundsTest, OfAChainEachLayerThatDoesNotFitRunsAgain) {
   const Graph graph = Chain(40);
   for (int held : {42, 41, 40, 30, 12})
@@ -67,7 +67,7 @@ TEST(BoundsTest, TheCheapestForItsBytes) {
   EXPECT_EQ(again(500, 1, 0), 7);
   EXPECT_EQ(again(450, 1, 0), 57);
   EXPECT_EQ(again(400, 1, 0), 107);
-  // At b4 x3 is there, and of x1 and x2 only as much as fits beside x0, g4 and g3.
+  // At b4 x3 is resident, and of x1 and x2 only as much as fits next to x0, g4 and g3.
   EXPECT_EQ(again(450, 8, 0), 507);
   EXPECT_EQ(again(400, 8, 0), 1007);
   // Whole layers.
@@ -76,8 +76,7 @@ TEST(BoundsTest, TheCheapestForItsBytes) {
   EXPECT_EQ(again(450, 8, 20), 1007);
 }
 
-// What has to be made again for something to be made again counts, unless it is held instead: y needs h, which nothing
-// else wants.
+// Recomputations for recomputations count, unless the operand is held instead: y needs h, which no other operator uses.
 TEST(BoundsTest, WhatIsNeededToMakeItAgainCounts) {
   Graph graph;
   for (const char* name : {"x", "h", "y", "z", "e"}) graph.storages.push_back({name, 100});
@@ -92,12 +91,12 @@ TEST(BoundsTest, WhatIsNeededToMakeItAgainCounts) {
   add(1, {2, 3}, {4});             // y, z → e
   graph.operators[2].reads = {0};  // x → z: y is not needed there
   ASSERT_TRUE(Check(graph).ok());
-  // At z: x and z are there, with the workspace; y is wanted: held, or made again with h.
+  // At z: x and z are resident, with the workspace. y is wanted: held, or recomputed with h.
   EXPECT_EQ(Bound(graph, 500, {.keeps_order = true}), TotalCost(graph));
   EXPECT_EQ(Bound(graph, 499, {.keeps_order = true, .branches = 0}),
             TotalCost(graph) + 1);  // a hundredth of 55, rounded up
   EXPECT_EQ(Bound(graph, 499, {.keeps_order = true}), TotalCost(graph) + 55);
-  // In another order nothing is made again: z first.
+  // In another order nothing is recomputed: z first.
   EXPECT_EQ(Bound(graph, 499), TotalCost(graph));
   EXPECT_EQ(BruteForce(graph, 499).time, TotalCost(graph));
   EXPECT_EQ(BruteForce(graph, 499, {.keeps_order = true}).time, TotalCost(graph) + 55);
@@ -229,7 +228,7 @@ TEST(BoundsTest, BelowEveryPlanner) {
   EXPECT_GT(with_copies, testing::Runs(10));
 }
 
-// More memory is never worse, and copies never lower what they do not bring back in time.
+// More memory is never worse. Copies that do not return in time never lower the bound.
 TEST(BoundsTest, FallsWithTheBudgetAndWithCopies) {
   const Graph graph = Chain(30);
   Nanoseconds before = INT64_MAX;

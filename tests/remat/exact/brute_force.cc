@@ -131,7 +131,7 @@ class Search {
   const Graph& graph_;
   const Bytes budget_;
   const BruteForceOptions options_;
-  std::vector<std::vector<int>> seen_;  // by operator: what each storage holds when it runs in the program
+  std::vector<std::vector<int>> seen_;  // by operator: each storage's contents when it runs in the program
   std::vector<int> left_;
   std::map<State, Nanoseconds> times_;
   std::priority_queue<std::pair<Nanoseconds, State>, std::vector<std::pair<Nanoseconds, State>>, Later> queue_;

@@ -1,4 +1,4 @@
-// The least time of any plan without copies to the host, by looking at all of them: for graphs of a few operators.
+// The least time of any plan without copies to the host, by enumerating all plans: for graphs of a few operators.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@ struct BruteForceOptions {
 };
 
 struct BruteForceAnswer {
-  bool complete = false;            // it looked at all states
-  std::optional<Nanoseconds> time;  // nothing: no plan fits
+  bool complete = false;            // it visited all states
+  std::optional<Nanoseconds> time;  // nullopt: no plan fits
 };
 
-// States are what each storage holds, with how much memory, and which operators have run; Dijkstra's algorithm over
-// runs (in place or not) and drops, by the rules of the simulator and the verifier, with neither's code.
+// Dijkstra's algorithm over runs (in place or not) and drops, by the rules of the simulator and the verifier, without
+// their code. A state has the contents and memory of each storage, and the operators that have run.
 BruteForceAnswer BruteForce(const Graph& graph, Bytes budget, const BruteForceOptions& options = {});
 
-// The least time of the plans of Checkmate's form: before each first run, in the program's order, any of the operators
-// before it once, in order; and after the last one. 2^(n (n + 1) / 2) of them.
+// Returns the least time of the plans of Checkmate's form: before each first run, in the program's order, any of the
+// earlier operators once, in order; and after the last one. There are 2^(n (n + 1) / 2) of them.
 std::optional<Nanoseconds> BruteForceOfStages(const Graph& graph, const Values& values, Bytes budget);
 
 }  // namespace hotpack::remat

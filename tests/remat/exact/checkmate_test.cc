@@ -51,8 +51,8 @@ Graph SmallGraph(std::mt19937_64& random, int kind) {
   return graph;
 }
 
-// Small graphs and budgets between what every plan needs and what the program does, some of which nothing fits. Memory
-// is taken over in place only where the model knows of it: operators with one result of the same size.
+// Small graphs, and budgets between the least of every plan and the program's, for some of which no plan exists. Memory
+// is taken over in place only as in the model: by operators with one result of the same size.
 std::vector<Case> SmallCases(int count) {
   std::mt19937_64 random(1);
   std::vector<Case> cases;
@@ -96,7 +96,7 @@ class CheckmateTest : public ::testing::Test {
     return ParseSolverValues(hotpack_test::ReadFile(out), out);
   }
 
-  // The solver's plan is valid, within the budget, takes what the solver says, and no plan of the form takes less.
+  // The solver's plan is valid, within the budget, and takes the solver's time. No plan of the form takes less.
   void ExpectOptimum(const Case& one, const CheckmateModel& model, const absl::StatusOr<SolverValues>& solution,
                      size_t i) {
     ASSERT_TRUE(solution.ok()) << solution.status();

@@ -82,7 +82,7 @@ TEST(GeneratorTest, DrawnParametersMakeSoundGraphs) {
     const Generator& generator = Generators()[static_cast<size_t>(i) % Generators().size()];
     std::string spec = generator.name + ":";
     for (const Key& key : generator.keys) {
-      // Small graphs of small steps, but every key is tried beside its standard value.
+      // Small graphs of small steps, but every key is also tried with another value than its default.
       if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" ||
           key.name == "width" || key.name == "hidden") {
         continue;  // not every number is one of these
@@ -230,7 +230,7 @@ TEST(GeneratorTest, TheHelpNamesEveryKey) {
   }
 }
 
-// The page's table has every generator, and what its keys are if nothing is said.
+// The page's table has every generator, and its keys' defaults.
 TEST(GeneratorTest, TheDocumentSaysTheSame) {
   std::ifstream file(std::string(HOTPACK_SOURCE_DIR) + "/docs/networks.md");
   std::map<std::string, std::string> rows;  // by name

@@ -57,7 +57,7 @@ TEST(MirrorTest, Figure7) {
   EXPECT_GE(PeakOf(mirrored), PeakOf(training.graph) + z);
 }
 
-// Layers whose results no gradient reads have no mirror; nor has anything if nothing is asked for.
+// Layers whose results no gradient reads have no mirror. Without a request no layer has one.
 TEST(MirrorTest, OnlyWhatGradientsNeed) {
   const Network network = Figure7();
   const Training training = *MakeTraining(network);

@@ -46,7 +46,7 @@ TEST(LstmTest, ResultsOfACell) {
 }
 
 // An independent simulation of Chen et al. 2016, section 5.3 (4 x 1024, batch 64): all results and their gradients with
-// memory of their own take 3.31 GiB with 64 steps. There the softmax is in the place of what it is of.
+// their own memory take 3.31 GiB with 64 steps. There the softmax works in place.
 TEST(LstmTest, AllResultsAndGradients) {
   const Network network = *Lstm({});
   const auto all =

@@ -159,7 +159,7 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->writes), (Names{"tanh2.gradient"}));
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->updates), (Names{"shared.gradient"}));
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected1.backward")->updates), (Names{"shared.gradient"}));
-  EXPECT_TRUE(Find(graph, "tanh1")->in_place.empty());  // not in the memory of what is given
+  EXPECT_TRUE(Find(graph, "tanh1")->in_place.empty());  // not in the memory of given contents
   EXPECT_EQ(Find(graph, "tanh2")->in_place.size(), 1u);
   EXPECT_EQ(Find(graph, "tanh1.backward"), nullptr);
   EXPECT_EQ(Find(graph, "sigmoid1.backward"), nullptr);
@@ -203,7 +203,7 @@ TEST(TrainingGraphTest, WhatNoGradientReadsIsLetGo) {
       BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
   EXPECT_EQ(Verify(graph, held), "");
   const Bytes map = 16 * 32 * 32 * 4;
-  // x, and of each layer what the convolution makes and what relu makes; beside them the gradient.
+  // x, and of each layer the results of the convolution and of relu; in addition the gradient.
   EXPECT_NEAR(static_cast<double>(Simulate(graph, held)->live_peak) / static_cast<double>(map), 1 + 2 * 20 + 1, 1.1);
 }
 
@@ -219,7 +219,7 @@ TEST(TrainingGraphTest, DropoutDrawsOnceAndItsGradientReadsTheMask) {
   EXPECT_EQ(FindStorage(graph, "dropout1.mask")->kind, StorageKind::kFeatureMap);
 }
 
-// What is declared to work in place does so only where it fits.
+// Layers declared to work in place do so only where it fits.
 TEST(TrainingGraphTest, NothingTakesOverLessThanItNeeds) {
   NetworkBuilder net;
   const TensorId small = net.FullyConnected(net.Data("x", {4, 8}), 8);

@@ -1,4 +1,4 @@
-// All policies: what must hold of any allocator, on random requests and on recordings.
+// All policies: invariants of any allocator, on random requests and on recordings.
 #include "tools/compare/peers.h"
 
 #include <map>
@@ -137,7 +137,7 @@ TEST(SimulatePeerTest, AnEmptyRecording) {
   }
 }
 
-// 40 MiB during the set-up, then iterations with 10 MiB at most, beside 2 MiB that stay.
+// 40 MiB during the set-up, then iterations with 10 MiB at most, in addition to 2 MiB that stay.
 TEST(SimulatePeerTest, TheLastIterationByItself) {
   const Trace trace = Parse(
       "alloc,9,2097152\nalloc,8,41943040\nfree,8,\n"
@@ -145,7 +145,7 @@ TEST(SimulatePeerTest, TheLastIterationByItself) {
   const PeerResult single = SimulatePeer("cudamalloc", trace);
   EXPECT_EQ(single.reserved_peak, 42 * kMiB);
   EXPECT_EQ(single.reserved_steady, 12 * kMiB);
-  EXPECT_EQ(SimulatePeer("chainer", trace).reserved_steady, 42 * kMiB);  // it keeps what it has
+  EXPECT_EQ(SimulatePeer("chainer", trace).reserved_steady, 42 * kMiB);  // it keeps its memory
   for (const char* name : {"tflite", "xla"}) {
     const PeerResult offline = SimulatePeer(name, trace);
     EXPECT_TRUE(offline.offline);
@@ -232,7 +232,7 @@ TEST(PeerRecordingTest, RequestsOfNoBytesAreLeftOut) {
   EXPECT_GT(ReplayOnEngine(trace, recording, 0).reserved_window, 0u);
 }
 
-// What must hold of each peer, whatever was recorded.
+// Invariants of each peer, for any recording.
 void ExpectPlausible(const Trace& trace, const std::string& name) {
   const TraceFacts facts = CountFacts(trace);
   const PeerRecording recording = TakeRecording(trace);
@@ -245,13 +245,13 @@ void ExpectPlausible(const Trace& trace, const std::string& name) {
     EXPECT_GE(result.reserved_steady, live_steady);
     if (result.offline) continue;
     EXPECT_LE(result.reserved_steady, result.reserved_peak);
-    // With what it needed it fits, with less than what was live it does not.
+    // With the memory that it needed it fits. With less than the live peak it does not.
     EXPECT_FALSE(SimulatePeer(peer, trace, {result.reserved_peak}).out_of_memory);
     EXPECT_TRUE(SimulatePeer(peer, trace, {facts.live_peak - 1}).out_of_memory);
   }
   EXPECT_EQ(results["cudamalloc"].reserved_peak, facts.live_peak);
   EXPECT_EQ(results["cudamalloc"].device_calls, facts.requests + facts.releases);
-  // A pool takes from the device what it lacks only, PyTorch's more; both in fewer calls than there are requests.
+  // A pool takes only the missing memory from the device, PyTorch more. Both make fewer calls than there are requests.
   EXPECT_LT(results["chainer"].device_calls, facts.requests);
   EXPECT_LT(results["pytorch"].device_calls, results["chainer"].device_calls);
   EXPECT_EQ(results["pytorch"].reserved_peak % (2 * kMiB), 0u);
@@ -290,7 +290,7 @@ TEST(RepeatStepTest, TheSteadyStepIsPlayedAgain) {
   EXPECT_EQ(RepeatSteadyStep(file->trace, 0).events.size(), file->trace.events.size());
 }
 
-// What is asked for behind the last mark (an evaluation, say) is played behind the repetitions, and is no iteration.
+// Requests behind the last mark (an evaluation, say) are played behind the repetitions, and are no iteration.
 TEST(RepeatStepTest, WhatComesBehindTheLastMarkIsNoIteration) {
   std::string rows;
   for (int i = 0; i < 3; ++i) rows += "mark,,\nalloc,1,1024\nalloc,2,512\nfree,1,\nfree,2,\n";

@@ -1,4 +1,4 @@
-// A policy, asked by hand.
+// Plays requests on a policy by hand.
 #pragma once
 
 #include <cstdint>

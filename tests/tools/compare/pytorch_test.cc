@@ -1,5 +1,5 @@
-// PyTorch's allocator, simulated: sequences worked out by hand from its rules. bench/torch/peers_agree asks PyTorch
-// itself.
+// PyTorch's allocator, simulated: sequences computed by hand from its rules. bench/torch/peers_agree compares it with
+// PyTorch itself.
 #include "gtest/gtest.h"
 #include "tests/tools/compare/policy_player.h"
 
@@ -54,7 +54,7 @@ TEST(PyTorchTest, TheRestOfALargeChunkStaysWithTheBlockUnlessItIsMoreThanOneMebi
   player.Ask(10 * kMiB);  // a size that gets a segment of its own when nothing fits
   EXPECT_EQ(player.HeldMiB(), 40);
 
-  // Nor does the rest become part of what is freed behind it: 20 MiB ├── 9 (and 1) ──┼─ 8 freed ─┼ 2 ┤
+  // Nor does the rest join the block freed behind it: 20 MiB ├── 9 (and 1) ──┼─ 8 freed ─┼ 2 ┤
   PolicyPlayer behind(MakePyTorch);
   behind.Give(behind.Ask(9 * kMiB));
   const uint32_t first = behind.Ask(10 * kMiB), second = behind.Ask(8 * kMiB);

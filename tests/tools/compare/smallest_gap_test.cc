@@ -73,7 +73,7 @@ TEST(SmallestGapTest, ACarriedBlockIsInTheWayTwice) {
   EXPECT_THAT(PlaceInSmallestGaps(instance, InOrder(instance)).offsets, ElementsAre(0, 0, 4, 8));
 }
 
-// The rule again, without an index: all placed blocks are looked at.
+// The same rule without an index: it visits all placed blocks.
 Placement Slow(const Instance& instance, const std::vector<int32_t>& order) {
   Placement placement;
   placement.offsets.assign(instance.blocks.size(), -1);

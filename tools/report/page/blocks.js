@@ -1,4 +1,4 @@
-// The blocks: their columns, an index of their residencies, and what is said of one.
+// The blocks: their columns, an index of their residencies, and the description of one.
 
 class Blocks {
   constructor(data) {
@@ -12,8 +12,8 @@ class Blocks {
     this.buildIndex();
   }
 
-  // Residencies in classes by length, [2^k, 2^(k+1)), each ascending by begin: those that meet [t0, t1) begin after
-  // t0 - 2^(k+1), so a query of a class is a binary search and a scan of little more than what it finds.
+  // Residencies in classes by length, [2^k, 2^(k+1)), each ascending by begin. Those that meet [t0, t1) begin after
+  // t0 - 2^(k+1). So a query of a class is a binary search and a scan of little more than the result.
   buildIndex() {
     const lists = [];
     const add = (block, begin, end) => {
@@ -31,7 +31,7 @@ class Blocks {
       for (let i = 0; i < n; ++i) [made.begin[i], made.end[i], made.block[i]] = list[i];
       this.classes.push(made);
     });
-    this.classes.reverse();  // long ones first: short ones are painted over them where a pixel is shared
+    this.classes.reverse();  // long ones first: short ones are painted over them in a shared pixel
   }
 
   // Calls visit(block, begin, end) for each residency that meets [t0, t1).
@@ -43,7 +43,7 @@ class Blocks {
     }
   }
 
-  // The block at a clock value and an offset in units, or the one nearest to it within the given slack; -1: none.
+  // Returns the block at a clock value and an offset in units, or the nearest one within the given slack; -1: none.
   at(t, o, slackT = 0, slackO = 0) {
     let best = -1, least = Infinity;
     this.query(t - slackT, t + slackT + 1e-9, (block, begin, end) => {
@@ -68,7 +68,7 @@ class Blocks {
     return this.end2[i] > this.begin2[i] ? text + " and [" + countText(this.begin2[i]) + ", " + countText(this.end2[i]) + ")" : text;
   }
 
-  // What is known of a block, as pairs of words; `all`: with what is too long for a tooltip.
+  // Returns the facts about a block as pairs of words; `all`: also those too long for a tooltip.
   describe(i, all) {
     const first = this.name(this.first_kernel[i]), last = this.name(this.last_kernel[i]);
     const bytes = this.bytes(i), offset = this.offset[i] * this.unit;
@@ -99,8 +99,8 @@ class Blocks {
   // Ascending by begin: the order in which keys step through them.
   next(i, step) { return this.count === 0 ? -1 : i < 0 ? (step > 0 ? 0 : this.count - 1) : Math.min(this.count - 1, Math.max(0, i + step)); }
 
-  // The blocks that a search names: "12M" or "4096" or ">1M" sizes, "λ12" or "#12" requests, "stream 2", "thread 1", else a
-  // part of a kernel's, a range's or a stack's name. Null: nothing is searched for.
+  // Returns the blocks that a search names: sizes "12M", "4096" or ">1M", requests "λ12" or "#12", "stream 2", "thread
+  // 1", else a part of the name of a kernel, a range or a stack. Null: no search.
   search(text) {
     const query = text.trim().toLowerCase();
     if (query === "") return null;
@@ -124,10 +124,10 @@ class Blocks {
     return found;
   }
 
-  // Blocks of a packing instance have names instead of ordinals, which are often numbers.
+  // Blocks of a packing instance have names, which are often numbers, instead of ordinals.
   isRequest(i, digits) { return this.ids ? this.ids[i] === digits : this.request[i] === Number(digits); }
 
-  // A size as it is written: "1.5M" means what is shown as 1.5 MiB. A number alone is bytes, or a request.
+  // Parses a written size: "1.5M" is 1.5 MiB as displayed. A number alone is bytes, or a request.
   matchSizes(order, number, letter, digits, found) {
     const scale = 1024 ** "_kmgt".indexOf(letter || "_"), wanted = number * scale;
     const slack = letter ? scale * 0.5 * 10 ** -(digits.split(".")[1] || "").length : 0;

@@ -1,4 +1,4 @@
-// What the colour of a block means.
+// The meaning of the colour of a block.
 
 function rgb(hex) { return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)); }
 function mix(a, b, share) { return a.map((value, i) => Math.round(value + (b[i] - value) * share)); }
@@ -23,7 +23,7 @@ class Colours {
     this.set(blocks.hasRanges ? "range" : "life");
   }
 
-  // Colours of all blocks for one meaning: `rgbs` by palette entry, `of[i]` the entry of block i, `legend` what to show.
+  // Colours of all blocks for one meaning: `rgbs` by palette entry, `of[i]` the entry of block i, `legend` the legend.
   set(mode) {
     this.mode = mode;
     if (mode === "life") this.byNumber((i) => this.blocks.life(i), (v) => plural(v, "tick"));
@@ -34,7 +34,7 @@ class Colours {
     else this.byClass((i) => mode + " " + this.blocks[mode][i]);
   }
 
-  // By rank among the different values, so that the colours are used up evenly however the values are spread.
+  // By rank among the different values, so that the colours are used evenly for any distribution of values.
   byNumber(value, text) {
     const { count } = this.blocks, values = Float64Array.from({ length: count }, (_, i) => value(i));
     const different = Float64Array.from(new Set(values)).sort(), last = different.length - 1, steps = Math.max(1, Math.min(256, last + 1));
@@ -43,7 +43,7 @@ class Colours {
     this.legend = { marks: last < 2 ? [...different].map(text) : [different[0], different[last >> 1], different[last]].map(text) };
   }
 
-  // The classes with most bytes get colours of their own, the others one together.
+  // The classes with most bytes get their own colours, the others share one.
   byClass(label) {
     const { count } = this.blocks, bytes = new Map();
     for (let i = 0; i < count; ++i) bytes.set(label(i), (bytes.get(label(i)) || 0) + this.blocks.bytes(i));
@@ -58,7 +58,7 @@ class Colours {
 
   css(i) { return "rgb(" + this.rgbs[this.of[i]].join(",") + ")"; }
 
-  // The palette on a paper: entry → fill, the same dimmed, and their edges, as pixels.
+  // The palette on a paper: entry → fill, the dimmed fill, and their edges, as pixels.
   pixels(paper) {
     const back = rgb(paper), dark = luminance(back) < 0.5;
     const edge = (colour) => mix(colour, back, dark ? 0.55 : 0.45);

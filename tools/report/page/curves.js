@@ -1,6 +1,7 @@
-// The curves below the blocks: load, holes, and lines for bound, height and the most that allocators hold in the whole run.
+// The curves below the blocks: load, fragmentation, and lines for bound, height and the most that allocators hold in
+// the run.
 
-// Those that a job would otherwise run with; the table has all.
+// The allocators that a job would otherwise use; the table has all.
 const drawnPeers = ["hotpack", "chainer", "pytorch", "pytorch-expandable", "best-fit"];
 
 class Curves {
@@ -18,7 +19,7 @@ class Curves {
       { name: "bound", title: "lower bound", bytes: Math.max(figures.live_peak, figures.lower_bound + figures.beside_least), kind: "bound" },
       ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name + " held", bytes: peer.peak, kind: peer.name === "hotpack" ? "held" : "peer" })),
     ];
-    // Peers that hold a multiple would press the curve flat: they are named above the frame's upper edge.
+    // Peers that hold a multiple would flatten the curve, so they are named above the frame's upper edge.
     const limit = 1.6 * (figures.height + beside);
     this.most = Math.max(1, ...this.lines.map((line) => line.bytes).filter((bytes) => bytes <= limit)) * 1.04;
   }
@@ -36,7 +37,7 @@ class Curves {
 
   besideOn(t) { return this.beside[Math.max(0, lowerBound(this.besideAt, t + 1e-9) - 1)]; }
 
-  // The largest load and top, and the most beside the plan, in each of `width` columns of [t0, t1), in bytes.
+  // Returns the largest load and top, and the most outside the plan, in each of `width` columns of [t0, t1), in bytes.
   sample(t0, t1, width) {
     const load = new Float64Array(width), top = new Float64Array(width), step = (t1 - t0) / width;
     let i = this.indexAt(t0);
@@ -55,7 +56,7 @@ class Curves {
     return { load, top, beside: this.sampleBeside(t0, step, width) };
   }
 
-  // The most beside the plan in each column, in bytes.
+  // Returns the most outside the plan in each column, in bytes.
   sampleBeside(t0, step, width) {
     const { besideAt, beside } = this, most = new Float64Array(width);
     if (beside.length === 0) return most;
@@ -102,7 +103,7 @@ class Curves {
   drawLines(context, frame, level, theme) {
     const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, held: theme.accent, peer: theme.warm };
     const labels = [];
-    const named = frame.margin >= 60;  // there is no room in a narrow window: the table has the others
+    const named = frame.margin >= 60;  // a narrow window has no space: the table has the others
     for (const line of this.lines) {
       if (!named && (line.kind === "peer" || line.kind === "held")) continue;
       const beyond = line.bytes > this.most, at = beyond ? y : Math.round(level(line.bytes)) + 0.5;
@@ -129,7 +130,7 @@ class Curves {
   }
 }
 
-// Ascending positions moved apart to at least `gap`, within [low, high] as far as there is room.
+// Moves ascending positions apart to at least `gap`, within [low, high] as far as they fit.
 function spread(positions, gap, low, high) {
   const rows = positions.slice();
   for (let i = 0; i < rows.length; ++i) rows[i] = Math.max(rows[i], i === 0 ? low : rows[i - 1] + gap);
@@ -139,7 +140,7 @@ function spread(positions, gap, low, high) {
 
 function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let end = 1;  // so much of it fits; names of C++ may have thousands of characters
+  let end = 1;  // the length that fits; C++ names may have thousands of characters
   for (let beyond = text.length; beyond - end > 1;) {
     const middle = (end + beyond) >> 1;
     if (context.measureText(text.slice(0, middle) + "…").width > width) beyond = middle; else end = middle;

@@ -1,4 +1,4 @@
-// Columns (tools/report/columns.h) to typed arrays, and numbers to words.
+// Converts columns (tools/report/columns.h) to typed arrays, and numbers to words.
 
 function bytesOf(base64) {
   const text = atob(base64), bytes = new Uint8Array(text.length);
@@ -12,7 +12,7 @@ function column(packed) {
   if (type === "steps") return Float64Array.from({ length: count }, (_, i) => packed.first + i * packed.step);
   const bytes = bytesOf(packed.data);
   if (type === "u8") return bytes;
-  // Typed arrays have the machine's byte order, the file's is little-endian: every machine with a browser is.
+  // Typed arrays have the machine's byte order, the file is little-endian: every machine with a browser is too.
   const kinds = { u16: Uint16Array, u32: Uint32Array, f64: Float64Array };
   return new kinds[type](bytes.buffer);
 }
@@ -33,7 +33,7 @@ function sizeText(bytes, digits) {
 
 function countText(number) { return Math.round(number).toLocaleString("en-US").replace(/,/g, "\u202f"); }
 
-// Nothing and all are said only where they are exact.
+// "None" and "all" only where they are exact.
 function percentText(part, whole) {
   if (whole === 0 || part === 0) return "0 %";
   if (part === whole) return "100 %";
@@ -43,7 +43,7 @@ function percentText(part, whole) {
 
 function plural(count, word, words = word + "s") { return countText(count) + " " + (count === 1 ? word : words); }
 
-// Binary search: how many of the ascending values[0, end) are less than x.
+// Binary search: returns how many of the ascending values[0, end) are less than x.
 function lowerBound(values, x, end = values.length) {
   let low = 0, high = end;
   while (low < high) {
@@ -53,7 +53,8 @@ function lowerBound(values, x, end = values.length) {
   return low;
 }
 
-// A step of 1, 2 or 5 times a power of ten, or for bytes a power of two, so that about `count` of them fill `span`.
+// Returns a step of 1, 2 or 5 times a power of ten, or for bytes a power of two, so that about `count` of them fill
+// `span`.
 function niceStep(span, count, binary) {
   const rough = span / Math.max(1, count);
   if (binary) return Math.max(1, 2 ** Math.ceil(Math.log2(rough)));
@@ -62,7 +63,7 @@ function niceStep(span, count, binary) {
   return 10 * power;
 }
 
-// Elements with text, so that nothing of a recording is ever read as markup.
+// Elements with text, so that no part of a recording is ever read as markup.
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

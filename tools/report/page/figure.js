@@ -1,4 +1,4 @@
-// The figure: blocks, axes, curves and the whole in small, on one canvas; what follows the pointer, on another.
+// The figure: blocks, axes, curves and the overview on one canvas; the pointer's marks on another.
 
 class Figure {
   constructor(stage, blocks, colours, curves, figures) {
@@ -16,7 +16,7 @@ class Figure {
     new ResizeObserver(() => this.refresh()).observe(stage);
   }
 
-  // Sizes and colours are looked up again: after a change of the window, of the theme or of the colours' meaning.
+  // Reads sizes and colours again: after a change of the window, of the theme or of the colours' meaning.
   refresh() {
     const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue("--" + name).trim();
     this.theme = Object.fromEntries(["paper", "wash", "ink", "soft", "faint", "line", "grid", "accent", "warm", "hole", "fill", "base"].map((n) => [n, of(n)]));
@@ -159,7 +159,7 @@ class Figure {
     marks.forEach((mark, i) => { context.fillStyle = mark.colour; context.fillText(fitText(context, mark.text, map.margin - 10), map.x + map.width + 8, rows[i]); });
   }
 
-  // The whole iteration in small, and what of it is in view.
+  // The overview of the whole iteration, with the visible part marked.
   drawSmall(context, small) {
     const { theme, view } = this, columns = Math.max(1, Math.round(small.width)), most = this.figures.height;
     const { load } = this.curves.sample(0, view.clockEnd, columns);

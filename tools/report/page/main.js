@@ -75,7 +75,7 @@ find("zoom-peak").addEventListener("click", () => {
 });
 find("print").addEventListener("click", () => window.print());
 
-// The theme: the system's, until it is chosen here; kept for other reports where the browser lets a file do that.
+// The theme: the system's, until the reader chooses one; kept for other reports if the browser lets a file do that.
 const root = document.documentElement, night = window.matchMedia("(prefers-color-scheme: dark)");
 function isDark() { return root.dataset.theme ? root.dataset.theme === "dark" : night.matches; }
 function themed() {
@@ -100,8 +100,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "d") turn();
 });
 
-// On paper the figure is the SVG that the page has for it; the run is drawn anew, at the paper's width and on white.
+// On paper the figure is the page's SVG. The run is drawn again, at the paper's width and on white.
 for (const event of ["beforeprint", "afterprint"]) window.addEventListener(event, () => run?.draw());
 
-// For tests, and for those who look behind the page.
+// For tests, and for the curious.
 window.hotpackReport = { data, blocks, colours, curves, figure, controls, run };

@@ -14,7 +14,7 @@ class Controls {
     stage.addEventListener("dblclick", () => { if (figure.hovered >= 0) this.show(figure.hovered); });
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("keydown", (event) => this.key(event));
-    // What lies below a pointer that rests is another block after the picture has moved.
+    // After the picture has moved, another block is below a resting pointer.
     stage.addEventListener("drawn", () => { if (figure.pointer !== null && this.drag === null) this.hover(figure.pointer); });
   }
 
@@ -33,7 +33,7 @@ class Controls {
     if (this.drag.small) this.centre(at);
   }
 
-  // The window of the small picture follows the pointer.
+  // The window of the overview follows the pointer.
   centre(at) {
     const { view, frames_ } = this.figure, t = (at.x - frames_.small.x) / frames_.small.width * view.clockEnd;
     view.pan(t - (view.t0 + view.t1) / 2, 0);
@@ -114,7 +114,7 @@ class Controls {
   wheel(event) {
     const { figure } = this, at = this.place(event), { view } = figure;
     if (event.deltaY === 0 && event.deltaX === 0) return;
-    if (event.deltaY > 0 && view.isAll) return;  // nothing to zoom out of: the page scrolls
+    if (event.deltaY > 0 && view.isAll) return;  // already everything: the page scrolls
     event.preventDefault();
     const delta = (event.deltaY || event.deltaX) * (event.deltaMode === 1 ? 30 : 1), factor = Math.exp(Math.max(-240, Math.min(240, delta)) * 0.0022);
     const timeOnly = event.shiftKey || at.y > figure.frames_.map.y + figure.frames_.map.height;
@@ -136,7 +136,7 @@ class Controls {
     figure.redraw();
   }
 
-  // Moves no more than is needed to have the block in view.
+  // Moves no more than necessary to make the block visible.
   reveal(block) {
     const { view, blocks } = this.figure, low = blocks.offset[block], high = low + blocks.size[block];
     const outside = blocks.end[block] <= view.t0 || blocks.begin[block] >= view.t1 || high <= view.o0 || low >= view.o1;

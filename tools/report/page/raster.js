@@ -1,5 +1,5 @@
-// Paints blocks into pixels. Blocks of a placement never overlap, so however many there are, little more than the picture's
-// own pixels are written in a frame; a block that is smaller than a pixel costs one of them.
+// Paints blocks into pixels. Blocks of a placement never overlap, so for any number of blocks a frame writes little
+// more than the picture's own pixels. A block smaller than a pixel costs one pixel.
 
 class Raster {
   constructor() {
@@ -15,8 +15,8 @@ class Raster {
     this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
-  // view: {t0, t1, o0, o1}, clock and units; palette: Colours.pixels(); matches: a Set of blocks that are not dimmed, or null.
-  // label(block, x0, y0, x1, y1) is called for blocks that have room for words.
+  // view: {t0, t1, o0, o1}, clock and units; palette: Colours.pixels(); matches: a Set of blocks not to dim, or null.
+  // label(block, x0, y0, x1, y1) is called for blocks with space for words.
   paint(blocks, view, colours, palette, matches, room, label) {
     const { width, height, pixels } = this, { t0, t1, o0, o1 } = view;
     const sx = width / (t1 - t0), sy = height / (o1 - o0);

@@ -1,4 +1,4 @@
-// The run: what was live along it, and which of its iterations were the packed one again.
+// The run: the live bytes along it, and which of its iterations repeated the packed one.
 
 class Run {
   constructor(data) {
@@ -86,7 +86,7 @@ class Run {
     this.draw(k);
   }
 
-  // Equal ones in a row become one line.
+  // Consecutive equal ones become one line.
   list() {
     const { requests, first_request, live_peak, state, longer_lives } = this.iterations, rows = [];
     let k = 0;

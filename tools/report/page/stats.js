@@ -1,4 +1,4 @@
-// What hotpack_stats says of the run that was recorded (docs/statistics.md).
+// The figures of hotpack_stats for the recorded run (docs/statistics.md).
 
 function drawStats(section, into, stats) {
   section.hidden = !stats;

@@ -1,4 +1,4 @@
-// Shares, holes, peers and the table of blocks.
+// Shares, fragmentation, peers and the table of blocks.
 
 function pairs(list) {
   const made = element("dl", { class: "pairs" });

@@ -1,4 +1,4 @@
-// What part of the placement is looked at: clock [t0, t1) and offsets [o0, o1) in units.
+// The visible part of the placement: clock [t0, t1) and offsets [o0, o1) in units.
 
 class View {
   constructor(clockEnd, top) {
@@ -24,7 +24,7 @@ class View {
     [this.o0, this.o1] = fit(o0, o1, this.top, 2);
   }
 
-  // About a point that stays where it is; factors below 1 go closer.
+  // Zooms about a fixed point; factors below 1 go closer.
   zoom(t, o, factorT, factorO) {
     const move = (low, high, at, factor, most) => {
       const span = Math.min(most, (high - low) * factor), share = (at - low) / (high - low);

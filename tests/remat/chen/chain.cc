@@ -1,4 +1,4 @@
-#include "remat/chen/chain.h"
+#include "tests/remat/chen/chain.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 namespace hotpack::remat {
 namespace {
 
-// By operator of the forward pass, the first one of its segment.
+// Returns by operator of the forward pass the first one of its segment.
 std::vector<OperatorId> SegmentsOf(const Graph& graph, const std::vector<bool>& ends) {
   std::vector<OperatorId> begins;
   OperatorId begin = 0;
@@ -32,18 +32,18 @@ std::string NoChain(const Graph& graph, const Values& values, OperatorId forward
   return "";
 }
 
-// Which operators run, one after the other.
+// Returns the operators in the order in which they run.
 std::vector<OperatorId> RunsOf(const Graph& graph, const Values& values, const std::vector<OperatorId>& begins) {
   const auto forward = static_cast<OperatorId>(begins.size());
   std::vector<OperatorId> runs;
-  std::vector<bool> again(graph.operators.size());  // by the first operator of a segment: it has run again
+  std::vector<bool> again(graph.operators.size());  // by the first operator of a segment: the segment has run again
   for (OperatorId op = 0; op < static_cast<OperatorId>(graph.operators.size()); ++op) {
     for (ValueId input : op < forward ? std::vector<ValueId>() : values.inputs[static_cast<size_t>(op)]) {
       const OperatorId maker = values.values[static_cast<size_t>(input)].maker;
       if (maker < 0 || maker >= forward) continue;
       const OperatorId begin = begins[static_cast<size_t>(maker)];
-      const bool ends_segment =
-          maker + 1 == forward || begins[static_cast<size_t>(maker) + 1] == maker + 1;  // kept: temp[k + 1]
+      // Its result is kept: temp[k + 1].
+      const bool ends_segment = maker + 1 == forward || begins[static_cast<size_t>(maker) + 1] == maker + 1;
       if (ends_segment || again[static_cast<size_t>(begin)]) continue;
       again[static_cast<size_t>(begin)] = true;
       for (OperatorId layer = begin; layer < forward && begins[static_cast<size_t>(layer)] == begin; ++layer)
@@ -54,9 +54,9 @@ std::vector<OperatorId> RunsOf(const Graph& graph, const Values& values, const s
   return runs;
 }
 
-// A storage is dropped behind each run that touches it, where nothing will read it before it is written again.
+// Drops a storage behind each run that touches it, if no later run reads it before it is written again.
 Schedule WithDrops(const Graph& graph, const std::vector<OperatorId>& runs) {
-  std::vector<bool> wanted(graph.storages.size());  // by what runs later
+  std::vector<bool> wanted(graph.storages.size());  // by later runs
   for (size_t id = 0; id < wanted.size(); ++id) wanted[id] = graph.storages[id].kept;
   std::vector<Action> backwards;
   std::vector<bool> has_run(graph.operators.size());

@@ -1,0 +1,39 @@
+#include "tools/commands/plan.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "CLI/CLI.hpp"
+#include "tools/cli/exit_codes.h"
+#include "tools/remat/plan_command.h"
+
+namespace hotpack {
+namespace {
+
+constexpr const char* kProgram = "hotpack-remat";
+
+// Does not return if it could be started.
+int Start(char** argv) {
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path = (own.parent_path() / kProgram).string();
+  if (!error) execv(path.c_str(), argv);
+  fprintf(stderr, "hotpack plan: %s, which plans, cannot be started: %s\n", path.c_str(),
+          error ? error.message().c_str() : strerror(errno));
+  return kExitBadUse;
+}
+
+}  // namespace
+
+void AddStartedPlanCommand(CLI::App& app, char** argv, int* exit_code) {
+  const auto start = [argv](const auto&) { return Start(argv); };
+  AddPlanCommand(app, {.plan = start, .verify = start, .export_model = start, .solved = start}, exit_code);
+}
+
+}  // namespace hotpack
