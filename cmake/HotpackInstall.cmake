@@ -11,7 +11,11 @@
 #   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
 include(CMakePackageConfigHelpers)
 
+# Builds what is installed and nothing else; pyproject.toml names it.
+add_custom_target(hotpack_package)
+
 if(TARGET hotpack_command)
+  add_dependencies(hotpack_package hotpack_command hotpack_remat_command hotpack_man)
   install(TARGETS hotpack_command hotpack_remat_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   get_target_property(man_page hotpack_command HOTPACK_MAN_PAGE)
   get_target_property(completion hotpack_command HOTPACK_COMPLETION)
@@ -21,11 +25,13 @@ endif()
 
 foreach(library hotpack_preload hotpack_torch hotpack_cupti hotpack_nvtx)
   if(TARGET ${library})
+    add_dependencies(hotpack_package ${library})
     install(TARGETS ${library} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
 endforeach()
 
 if(TARGET hotpack)
+  add_dependencies(hotpack_package hotpack)
   install(TARGETS hotpack EXPORT hotpackTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(FILES "${PROJECT_SOURCE_DIR}/runtime/include/hotpack.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
@@ -45,6 +51,8 @@ endif()
 
 # The libraries of simgpu/ name one another by $ORIGIN or not at all, so the directory is installed as it was built.
 if(EXISTS "${PROJECT_SOURCE_DIR}/simgpu/driver")
+  get_property(simulated DIRECTORY "${PROJECT_SOURCE_DIR}/simgpu" PROPERTY BUILDSYSTEM_TARGETS)
+  add_dependencies(hotpack_package ${simulated})
   install(DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/simgpu/" DESTINATION "${CMAKE_INSTALL_LIBDIR}/hotpack/simgpu"
     USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.so*" PATTERN "*.a")
 endif()

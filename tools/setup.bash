@@ -1,4 +1,4 @@
-# Sourced by tools/demo and tools/test: prepares a machine for building hotpack. Silent about parts that exist already.
+# Sourced by tools/demo, tools/test and tools/lint: prepares a machine for building hotpack. Silent about parts that exist already.
 #
 #   setup_build PRESET INSTALL(yes|no) WHAT(tests|demo)   leaves a finished build in build_directory PRESET: of all, or
 #                                                         of the targets of tools/demo; either continues the other's
@@ -10,6 +10,8 @@ source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev libeigen3-dev)
 # Targets that are not built until tools/test needs them.
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
+# What tools/lint runs.
+lint_packages=(clang-format python3-venv)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 

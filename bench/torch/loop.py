@@ -10,10 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.utils.checkpoint
-from torch import nn
-
 from models import Batch, HostSource, Task
 from settings import SIMULATED_DEVICE
+from torch import nn
 
 _OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4),

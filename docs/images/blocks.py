@@ -40,9 +40,13 @@ def load(blocks):
     return steps
 
 
-# One step of best-fit. lines: [begin, end, height] before it. line: index of the chosen one. block: index, or None for a
-# lift. to: top of the block, or the height lifted to.
+# One step of best-fit. lines: [begin, end, height] before it. line: index of the chosen one. block: index, or None for
+# a lift. to: top of the block, or the height lifted to.
 Step = collections.namedtuple("Step", "lines line block to")
+
+
+def _life(block):
+    return block.intervals[0][1] - block.intervals[0][0]
 
 
 def best_fit(blocks):
@@ -55,8 +59,7 @@ def best_fit(blocks):
         before = [list(line) for line in lines]
         fits = [i for i in waiting if begin <= blocks[i].intervals[0][0] and blocks[i].intervals[0][1] <= end]
         if fits:
-            life = lambda i: blocks[i].intervals[0][1] - blocks[i].intervals[0][0]
-            chosen = min(fits, key=lambda i: (-life(i), -blocks[i].size, i))
+            chosen = min(fits, key=lambda i: (-_life(blocks[i]), -blocks[i].size, i))
             waiting.remove(chosen)
             if blocks[chosen].offset != height:
                 raise SystemExit(f"block {blocks[chosen].name}: the file is not the published best-fit's placement")
@@ -80,7 +83,7 @@ def best_fit(blocks):
 
 
 class Node:
-    """A node of the exact search (packer/exact_search.h) for blocks of one interval each, without alignment and pins."""
+    """A node of the exact search (packer/exact_search.h) for blocks of one interval, without alignment and pins."""
 
     def __init__(self, blocks, capacity):
         self.blocks, self.capacity = blocks, capacity

@@ -9,8 +9,8 @@
     docs/images/draw.py packing packed.csv docs/images/packing.svg
 
 The standard library is all it needs. The steps of best-fit and the node of the exact search are worked out here by the
-rules of packer/skyline.h and packer/exact_search.h; where a step leads to another offset than the file's, it ends with an
-error.
+rules of packer/skyline.h and packer/exact_search.h; where a step leads to another offset than the file's, it ends with
+an error.
 """
 
 import sys
@@ -68,15 +68,16 @@ def skyline(blocks, path):
             frame.level(*chosen, stroke=ACCENT, width=5)
         elif panel == 1:
             block = blocks[steps[at].block]
-            frame.box(*block.intervals[0], block.offset, block.offset + block.size, "none", stroke=ACCENT, stroke_width=3)
+            upper = block.offset + block.size
+            frame.box(*block.intervals[0], block.offset, upper, "none", stroke=ACCENT, stroke_width=3)
             frame.level(*next_chosen, stroke=BLUE, width=5)
         else:
             lifted = next(line for line in lines[2] if line[0] <= next_chosen[0] and next_chosen[1] <= line[1])
             frame.level(*lifted, stroke=BLUE, width=5)
         waiting = [i for i in range(len(blocks)) if i not in placed[panel]]
         draw_waiting(picture, frame, blocks, waiting, lambda i: blocks[i].name)
-    picture.text(24, 408, "Bold: offset lines. Below each axis: blocks that wait, by their lives. Hatched: bytes that nothing can "
-                 "use any more.", 12, fill=INK)
+    picture.text(24, 408, "Bold: offset lines. Below each axis: blocks that wait, by their lives. Hatched: bytes that "
+                 "nothing can use any more.", 12, fill=INK)
     write(picture, path)
 
 
@@ -172,7 +173,8 @@ def draw_table(picture, here, chosen):
             picture.rect(484, y - 15, 446, 20, "#fff3c4", "none")
         allowed = fact[0] == lowest or all(map(here.closed, fact[3]))
         room = here.capacity - fact[0] - fact[2]
-        cells = (f"[{clique[0]}, {clique[1]})", fact[0], fact[1], fact[2], room, len(fact[3]) + fact[4], "yes" if allowed else "no")
+        members = len(fact[3]) + fact[4]
+        cells = (f"[{clique[0]}, {clique[1]})", *fact[:3], room, members, "yes" if allowed else "no")
         for x, cell in zip(columns, cells):
             picture.text(x, y, str(cell), 12, "start" if x == 492 else "end")
 
@@ -184,7 +186,8 @@ def draw_branch(picture, here, i, child, frame):
     if child.fault:
         clique, members, height = child.fault
         names = ", ".join(here.blocks[member].name for member in members)
-        picture.text(frame.left, 464, f"dead end: in [{clique[0]}, {clique[1]}) {names} would reach {height}", 11, fill=ACCENT)
+        said = f"dead end: in [{clique[0]}, {clique[1]}) {names} would reach {height}"
+        picture.text(frame.left, 464, said, 11, fill=ACCENT)
         frame.box(clique[0], clique[1], 0, here.capacity, "#f6cfc4", stroke="none")
     elif i is None:
         frame.box(clique[0], clique[1], here.facts(clique)[0], child.facts(clique)[0], "url(#hatch)", stroke="none")

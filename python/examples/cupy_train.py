@@ -4,8 +4,8 @@
 
 Without `hotpack run` it works too, but each release waits for its stream then (hotpack.enable_cupy()).
 
-It needs a GPU. CuPy from PyPI has NVIDIA's runtime linked into it (cupy_backends/cuda/api/runtime), which refuses any driver
-but NVIDIA's, so that on the simulated device its first call, cudaGetDevice, answers cudaErrorNotSupported; under
+It needs a GPU. CuPy from PyPI has NVIDIA's runtime linked into it (cupy_backends/cuda/api/runtime), which refuses any
+driver but NVIDIA's, so that on the simulated device its first call, cudaGetDevice, answers cudaErrorNotSupported; under
 hotpack run --simulate this program says so in one line and ends with status 3. Not tried on a GPU yet.
 """
 

@@ -3,12 +3,13 @@
     hotpack run -- python jax_train.py
     SIMGPU_CHECK=0 hotpack run --simulate -- python jax_train.py      # without a GPU
 
-JAX asks the driver for each array only with XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async (cuMemAllocFromPoolAsync of the default
-pool) and without preallocation, which is set below. With "platform" the XLA of JAX 0.10 maps memory itself (cuMemCreate), and
-by default it takes most of the device at once: neither is hotpack's.
+JAX asks the driver for each array only with XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async (cuMemAllocFromPoolAsync of the
+default pool) and without preallocation, which is set below. With "platform" the XLA of JAX 0.10 maps memory itself
+(cuMemCreate), and by default it takes most of the device at once: neither is hotpack's.
 
-SIMGPU_CHECK=0: XLA learns by a host function (cuLaunchHostFunc) that a transfer is over, an order that the simulated device's
-checker does not know; it reports XLA's own blocks with HOTPACK=0 too. Tried with JAX 0.10.2 there; not on a GPU yet.
+SIMGPU_CHECK=0: XLA learns by a host function (cuLaunchHostFunc) that a transfer is over, an order that the simulated
+device's checker does not know; it reports XLA's own blocks with HOTPACK=0 too. Tried with JAX 0.10.2
+there; not on a GPU yet.
 """
 
 import argparse
@@ -49,7 +50,8 @@ def update(weights: "list[jax.Array]", rows: jax.Array, wanted: jax.Array) -> "t
 
 def main() -> None:
     key = jax.random.key(0)
-    weights = [jax.random.normal(jax.random.fold_in(key, layer), (WIDTH, WIDTH)) / WIDTH**0.5 for layer in range(LAYERS)]
+    keys = [jax.random.fold_in(key, layer) for layer in range(LAYERS)]
+    weights = [jax.random.normal(each, (WIDTH, WIDTH)) / WIDTH**0.5 for each in keys]
     rows = jax.random.normal(jax.random.fold_in(key, LAYERS), (ROWS, WIDTH))
     wanted = jnp.sin(rows)
     for _ in range(options.steps):

@@ -1,4 +1,5 @@
-"""Data-parallel training on several devices, one process each, under hotpack. Each rank has an arena and a plan of its own.
+"""Data-parallel training on several devices, one process each, under hotpack. Each rank has an arena and a plan of its
+own.
 
     HOTPACK_PLAN=job.%r.plan torchrun --nproc-per-node 2 torchrun_train.py
     HOTPACK_PLAN=job.%r.plan torchrun --nproc-per-node 2 torchrun_train.py --simulate    # without a GPU
@@ -67,8 +68,9 @@ def main() -> None:
     time.sleep(1)  # PyTorch's autograd thread gives up the last graph: once the interpreter shuts down it would abort
     figures = hotpack.stats()
     dist.destroy_process_group()
-    sys.stdout.write(f"rank {rank}: {figures['iterations']} iterations, by the plan from iteration {figures['steady_iteration']} on "
-                     f"({figures['planned']} of {figures['requests']} requests), held at most {figures['reserved_peak']} bytes\n")
+    sys.stdout.write(f"rank {rank}: {figures['iterations']} iterations, by the plan from iteration "
+                     f"{figures['steady_iteration']} on ({figures['planned']} of {figures['requests']} requests), "
+                     f"held at most {figures['reserved_peak']} bytes\n")
 
 
 main()

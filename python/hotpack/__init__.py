@@ -7,13 +7,13 @@ It watches one iteration, packs all its allocations into one arena, and then ans
 Iterations are marked by the optimizer's steps. Everything here is optional but enable().
 """
 
+from ._cupy import enable_cupy
 from ._errors import Error
 from ._figures import stats
 from ._library import version as _version
 from ._marks import interrupted, save_plan, step, trim, wait_plan
 from ._simulate import simulate, simulated
 from ._torch import enable, enabled
-from ._cupy import enable_cupy
 
 __all__ = [
     "Error",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> str:
     if name == "__version__":  # of the library that is loaded
         return _version()
     raise AttributeError(f"module 'hotpack' has no attribute {name!r}")

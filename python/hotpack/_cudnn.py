@@ -5,6 +5,7 @@ convolution would raise. So it stays off; algorithms are chosen by cuDNN's heuri
 """
 
 import sys
+from types import ModuleType
 
 _said = False
 
@@ -12,19 +13,23 @@ _said = False
 def _say() -> None:
     global _said
     if not _said:
-        print("hotpack: torch.backends.cudnn.benchmark stays off: PyTorch's benchmark mode does not work with a pluggable "
-              "allocator", file=sys.stderr, flush=True)
+        print(
+            "hotpack: torch.backends.cudnn.benchmark stays off: PyTorch's benchmark mode does not work with a "
+            "pluggable allocator",
+            file=sys.stderr,
+            flush=True,
+        )
     _said = True
 
 
-def keep_benchmark_off(torch) -> None:
+def keep_benchmark_off(torch: ModuleType) -> None:
     """Turning it on does nothing from now on, and says so once."""
     turn = torch._C._set_cudnn_benchmark
     if torch._C._get_cudnn_benchmark():
         turn(False)
         _say()
 
-    def set_benchmark(wanted) -> None:
+    def set_benchmark(wanted: object) -> None:
         if wanted is True:
             _say()
         else:

@@ -2,6 +2,8 @@
 
 import ctypes
 import threading
+from types import ModuleType
+from typing import Any, Callable
 
 from ._errors import Error
 from ._library import core
@@ -15,8 +17,8 @@ def enable_cupy() -> None:
     """CuPy asks hotpack for every array from now on, on the stream that is current then. Raises Error without CuPy.
 
     An array returns to the pool of that stream, as in CuPy's own pool: work of other streams may still use it, and the
-    program orders that work before what this stream does with its next arrays. Under `hotpack run` no call waits for that.
-    Without, streams are not seen, and CuPy destroys them as it likes: then each release waits for the device.
+    program orders that work before what this stream does with its next arrays. Under `hotpack run` no call waits
+    for that. Without, streams are not seen, and CuPy destroys them as it likes: then each release waits for the device.
     """
     try:
         import cupy
@@ -25,14 +27,14 @@ def enable_cupy() -> None:
     cupy.cuda.set_allocator(_allocator(cupy, core()))
 
 
-def _allocator(cupy, library: ctypes.CDLL):
+def _allocator(cupy: ModuleType, library: ctypes.CDLL) -> "Callable[[int], Any]":
     """What cupy.cuda.set_allocator takes. Any thread may call it, and any may drop what it returns."""
     malloc, free = library.hotpack_malloc, library.hotpack_free_pooled
     malloc.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p]
     free.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     runtime, current_device = cupy.cuda.runtime, cupy.cuda.device.get_device_id
 
-    class Memory(cupy.cuda.BaseMemory):
+    class Memory(cupy.cuda.BaseMemory):  # type: ignore[misc, name-defined]
         """A block of hotpack's; released on the stream it was asked for, with its device current."""
 
         def __init__(self, size: int):
@@ -52,9 +54,9 @@ def _allocator(cupy, library: ctypes.CDLL):
                 raise cupy.cuda.memory.OutOfMemoryError(size, -1)  # -1: how much there was before is not known
             if result != 0:
                 raise Error(f"hotpack_malloc({size}) failed: CUresult {result}")
-            self.ptr = pointer.value
+            self.ptr = pointer.value or 0
 
-        def __del__(self):
+        def __del__(self) -> None:
             pointer, self.ptr = self.ptr, 0
             if not pointer:
                 return

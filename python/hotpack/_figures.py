@@ -1,19 +1,23 @@
 """Figures: hotpack's own, and those that torch.cuda.memory_stats shows."""
 
 import ctypes
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Optional
 
-from ._library import Stats, TorchStat, TorchStats, core, torch_library
+from ._library import TorchStat, TorchStats, core, stats_type, torch_library
 
 _POOLS = ("all", "small_pool", "large_pool")
 _METRICS = ("current", "peak", "allocated", "freed")
 
 
 def stats() -> "dict[str, int]":
-    """hotpack's figures of this process (docs/statistics.md). Before the first request all are zero, and no iteration is steady."""
-    figures = Stats(steady_iteration=-1)
+    """hotpack's figures of this process (docs/statistics.md).
+
+    Before the first request all are zero, and no iteration is steady.
+    """
+    figures = stats_type()(steady_iteration=-1)
     core().hotpack_get_stats(ctypes.byref(figures), ctypes.sizeof(figures))
-    return {name: getattr(figures, name) for name, _ in Stats._fields_}
+    return {name: getattr(figures, name) for name, *_ in Stats._fields_}
 
 
 def torch_stats(device: int) -> TorchStats:
@@ -28,7 +32,7 @@ def _metrics(stat: "TorchStat | None") -> "dict[str, int]":
     return {metric: getattr(stat, metric) if stat is not None else 0 for metric in _METRICS}
 
 
-def _group(stats_of_pools) -> "dict[str, dict[str, int]]":
+def _group(stats_of_pools: "Iterable[Optional[TorchStat]]") -> "dict[str, dict[str, int]]":
     return {pool: _metrics(stat) for pool, stat in zip(_POOLS, stats_of_pools)}
 
 
@@ -67,7 +71,7 @@ def memory_stats(device: int) -> "dict[str, Any]":
 
 def memory_fraction(device: int) -> float:
     """Of the last set_per_process_memory_fraction; 1 at first."""
-    return torch_stats(device).fraction
+    return float(torch_stats(device).fraction)
 
 
 def reset_peak_memory_stats(device: int) -> None:

@@ -6,26 +6,13 @@ The functions of hotpack.h are those of libhotpack_preload.so if it is loaded (`
 import ctypes
 import functools
 import os
+import re
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ._errors import Error
 
 _HERE = Path(__file__).resolve().parent
-
-
-class Stats(ctypes.Structure):
-    """hotpack_stats of hotpack.h, field by field; docs/statistics.md says what each means."""
-
-    _fields_ = [
-        (name, ctypes.c_int64 if name == "steady_iteration" else ctypes.c_uint64)
-        for name in (
-            "requests planned dynamic displaced passed_through iterations steady_iteration requests_steady planned_steady "
-            "carried retained plan_height plan_lower_bound live_peak reserved_peak reserved_steady divergences "
-            "reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections planning_ns "
-            "managed_peak plans variants switches cross_stream cross_stream_waits cross_stream_events "
-            "cross_stream_host_waits cross_stream_ns"
-        ).split()
-    ]
 
 
 class Extent(ctypes.Structure):
@@ -81,8 +68,11 @@ class TorchSegment(ctypes.Structure):
     ]
 
 
+_Kind = TypeVar("_Kind", bound=ctypes.Structure)
+
+
 def _directories() -> list[Path]:
-    """Where the native files may be: $HOTPACK_HOME, the installed package, the build of a checkout. Each has bin/ and lib/."""
+    """The folders of native files, with bin/ and lib/: $HOTPACK_HOME, the installed package, a checkout's build."""
     chosen = os.environ.get("HOTPACK_HOME")
     if chosen:
         return [Path(chosen)]
@@ -108,19 +98,29 @@ def _load(name: str) -> ctypes.CDLL:
 
 
 def preloaded() -> bool:
-    """True under `hotpack run`: the driver's entry points are hooked, and its hotpack_* functions are the ones to call."""
+    """True under `hotpack run`: the driver's entry points are hooked, and its hotpack_* functions are those to call."""
     return hasattr(ctypes.CDLL(None), "hotpack_version")
+
+
+@functools.cache
+def stats_type() -> type[ctypes.Structure]:
+    """hotpack_stats, as the installed hotpack.h has it; docs/statistics.md explains each member."""
+    header = find("include/hotpack.h")
+    members = re.search(r"typedef struct hotpack_stats \{(.*?)\} hotpack_stats;", header.read_text(), re.DOTALL)
+    if members is None:
+        raise Error(f"{header} has no hotpack_stats; install the package again (pip install .)")
+    kinds = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64}
+    fields = [(name, kinds[kind]) for kind, name in re.findall(r"(u?int64_t) (\w+);", members[1])]
+    return type("Stats", (ctypes.Structure,), {"_fields_": fields})
 
 
 @functools.cache
 def core() -> ctypes.CDLL:
     """The functions of hotpack.h."""
     library = ctypes.CDLL(None) if preloaded() else _load("libhotpack.so.0")
-    try:
-        library.hotpack_keep_streams
-    except AttributeError:
-        raise Error("the libhotpack_preload.so that is loaded is older than this package") from None
-    library.hotpack_get_stats.argtypes = [ctypes.POINTER(Stats), ctypes.c_size_t]
+    if not hasattr(library, "hotpack_keep_streams"):
+        raise Error("the libhotpack_preload.so that is loaded is older than this package")
+    library.hotpack_get_stats.argtypes = [ctypes.POINTER(stats_type()), ctypes.c_size_t]
     library.hotpack_trim.restype = ctypes.c_uint64
     library.hotpack_save_plan.argtypes = [ctypes.c_char_p]
     for name in ("hotpack_list_blocks", "hotpack_list_mapped"):
@@ -146,7 +146,7 @@ def torch_library() -> ctypes.CDLL:
     return library
 
 
-def fetch(kind, function, *arguments) -> list:
+def fetch(kind: "type[_Kind]", function: Any, *arguments: Any) -> "list[_Kind]":
     """All that a `function(*arguments, out, capacity) -> count` has to say, as a list of `kind`."""
     capacity = 0
     while True:

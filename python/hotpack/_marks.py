@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+from collections.abc import Iterator
 
 from ._library import core
 from ._simulate import simulated
@@ -15,23 +16,23 @@ def marked_by_hand() -> bool:
 
 
 def mark() -> None:
-    """An iteration ends. On the simulated device, where a step takes next to no time, the plan is waited for, as it would have
-    come within a step or two on a real one."""
+    """An iteration ends. On the simulated device, where a step takes next to no time, the plan is waited for, as it
+    would have come within a step or two on a real one."""
     core().hotpack_step()
     if simulated():
         core().hotpack_wait_plan(10_000)
 
 
 def step() -> None:
-    """An iteration ends here. Only for loops without an optimizer; from the first call on, optimizers' steps mark nothing."""
+    """An iteration ends here. Only for loops without an optimizer: from the first call on, optimizers mark nothing."""
     global _marked_by_hand
     _marked_by_hand = True
     mark()
 
 
 @contextlib.contextmanager
-def interrupted():
-    """Within it requests are not part of any iteration: for a validation or a checkpoint now and then. May be nested."""
+def interrupted() -> "Iterator[None]":
+    """Within it requests are not part of any iteration: for a validation or a checkpoint. May be nested."""
     core().hotpack_interrupt()
     try:
         yield
@@ -39,8 +40,9 @@ def interrupted():
         core().hotpack_resume()
 
 
-def save_plan(path: "str | os.PathLike | None" = None) -> None:
-    """Keeps the plans there are now in a file, for later runs with HOTPACK_PLAN=path. None: the file that HOTPACK_PLAN names.
+def save_plan(path: "str | os.PathLike[str] | None" = None) -> None:
+    """Keeps the plans there are now in a file, for later runs with HOTPACK_PLAN=path. None: the file that HOTPACK_PLAN
+    names.
 
     Raises OSError: ENODATA if there is no plan yet, EEXIST where another file is, EINVAL without a path.
     """
@@ -59,9 +61,9 @@ def wait_plan(timeout: "float | None" = None) -> bool:
         if math.isnan(timeout):
             raise ValueError("timeout is not a number")
         milliseconds = int(max(0, min(timeout * 1000, 2**31 - 1)))
-    return core().hotpack_wait_plan(milliseconds) == 1
+    return bool(core().hotpack_wait_plan(milliseconds) == 1)
 
 
 def trim() -> int:
-    """Gives memory that no tensor lies in back to the device; bytes given back. torch.cuda.empty_cache() does it too."""
-    return core().hotpack_trim()
+    """Gives memory without tensors back to the device; returns the bytes. torch.cuda.empty_cache() does it too."""
+    return int(core().hotpack_trim())

@@ -13,12 +13,17 @@ _MARK = "_HOTPACK_STARTED_AGAIN"  # in the environment of the program that simul
 
 
 class _Place(ctypes.Structure):  # Dl_info of <dlfcn.h>
-    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+    _fields_ = [
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("at", ctypes.c_void_p),
+    ]
 
 
 @functools.cache
 def simulated() -> bool:
-    """True if this process has the simulated CUDA runtime: it was preloaded, which NVIDIA's never is beside the witness."""
+    """True if this process has the simulated CUDA runtime: preloaded, as NVIDIA's never is with the witness."""
     everything = ctypes.CDLL(None)
     if not hasattr(everything, "cudaGetDeviceCount"):
         return False
@@ -51,7 +56,8 @@ def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
     if torch is not None and torch.cuda.is_initialized():
         raise Error("hotpack.simulate() must come before the first use of CUDA: this process has a real device already")
     arguments = list(getattr(sys, "orig_argv", []))[1:]
-    if not arguments or hasattr(sys, "ps1") or arguments == ["-"] or arguments[0] == "-c" and "ipykernel" in sys.modules:
+    notebook = "ipykernel" in sys.modules
+    if not arguments or hasattr(sys, "ps1") or arguments == ["-"] or arguments[0] == "-c" and notebook:
         raise Error("hotpack.simulate() starts the program again, which an interactive session cannot; use "
                     "hotpack run --simulate -- python ...")
     environment = dict(os.environ, **{_MARK: "1"})

@@ -1,11 +1,11 @@
 """torch.cuda.memory._snapshot and _record_memory_history, of hotpack's memory.
 
-The same form as PyTorch's own, so that pytorch.org/memory_viz and torch.cuda._memory_viz open it. A run of the arena that
-has memory is one expandable segment. Stacks (frames) are not recorded.
+The same form as PyTorch's own, so that pytorch.org/memory_viz and torch.cuda._memory_viz open it. A run of the arena
+that has memory is one expandable segment. Stacks (frames) are not recorded.
 """
 
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from ._library import Extent, TorchEvent, TorchSegment, core, fetch, torch_library
 
@@ -13,8 +13,14 @@ _ALLOC, _FREE, _OOM, _SNAPSHOT = range(4)
 _MOST_EVENTS = 1 << 24  # of 40 bytes: what "no limit" means here
 
 
-def record_memory_history(enabled: "str | None" = "all", context=None, stacks="all", max_entries: int = sys.maxsize,
-                          clear_history: bool = False, *_ignored) -> None:
+def record_memory_history(
+    enabled: "str | None" = "all",
+    context: object = None,
+    stacks: object = "all",
+    max_entries: int = sys.maxsize,
+    clear_history: bool = False,
+    *_ignored: object,
+) -> None:
     """torch._C._cuda_record_memory_history: "state" and "all" keep the last `max_entries` events, None stops."""
     if enabled not in (None, "state", "all"):
         raise ValueError(f"enabled must be None, 'state' or 'all', not {enabled!r}")
@@ -22,17 +28,23 @@ def record_memory_history(enabled: "str | None" = "all", context=None, stacks="a
     torch_library().hotpack_torch_record(entries, 1 if clear_history else 0)
 
 
-def record_memory_history_legacy(enabled: bool, record_context=True, trace_alloc_max_entries: int = 1,
-                                 trace_alloc_record_context=False, record_context_cpp=False, clear_history: bool = False,
-                                 *_ignored) -> None:
+def record_memory_history_legacy(
+    enabled: bool,
+    record_context: object = True,
+    trace_alloc_max_entries: int = 1,
+    trace_alloc_record_context: object = False,
+    record_context_cpp: object = False,
+    clear_history: bool = False,
+    *_ignored: object,
+) -> None:
     entries = max(1, min(int(trace_alloc_max_entries), _MOST_EVENTS)) if enabled else 0
     torch_library().hotpack_torch_record(entries, 1 if clear_history else 0)
 
 
 def _trace(device: int, events: "list[TorchEvent]") -> "list[dict[str, Any]]":
-    trace = []
+    trace: list[dict[str, Any]] = []
 
-    def add(action: str, event: TorchEvent, **more) -> None:
+    def add(action: str, event: TorchEvent, **more: object) -> None:
         trace.append({"action": action, "size": event.bytes, "stream": event.stream, "time_us": event.time_us,
                       "device": device, "pool_id": (0, 0), "frames": [], **more})
 
@@ -70,13 +82,21 @@ def _blocks_of(run: Extent, blocks: "list[Extent]", known: "dict[int, TorchEvent
     return out
 
 
-def _segment(device: int, address: int, size: int, blocks, stream: int, pool=(0, 0), expandable: bool = True) -> "dict[str, Any]":
+def _segment(
+    device: int,
+    address: int,
+    size: int,
+    blocks: "list[dict[str, Any]]",
+    stream: int,
+    pool: "tuple[int, ...]" = (0, 0),
+    expandable: bool = True,
+) -> "dict[str, Any]":
     live = [block for block in blocks if block["state"] == "active_allocated"]
     allocated = sum(block["size"] for block in live)
     return {"device": device, "address": address, "total_size": size, "allocated_size": allocated,
-            "active_size": allocated, "requested_size": sum(block["requested_size"] for block in live), "stream": stream,
-            "segment_type": "large", "segment_pool_id": tuple(pool), "is_expandable": expandable, "frames": [],
-            "blocks": blocks}
+            "active_size": allocated, "requested_size": sum(block["requested_size"] for block in live),
+            "stream": stream, "segment_type": "large", "segment_pool_id": tuple(pool), "is_expandable": expandable,
+            "frames": [], "blocks": blocks}
 
 
 def _without(runs: "list[Extent]", pools: "list[TorchSegment]") -> "list[Extent]":
@@ -113,7 +133,7 @@ def _segments(device: int, known: "dict[int, TorchEvent]") -> "list[dict[str, An
     return segments
 
 
-def snapshot(request=None) -> "dict[str, Any]":
+def snapshot(request: "Optional[tuple[Any, ...]]" = None) -> "dict[str, Any]":
     """torch._C._cuda_memorySnapshot: None, or (pool id, pool id, include traces)."""
     import torch
 

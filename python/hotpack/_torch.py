@@ -1,6 +1,7 @@
 """hotpack as PyTorch's allocator."""
 
 import ctypes
+from types import ModuleType
 
 from . import _cudnn, _figures, _marks, _snapshot, _streams, _versions
 from ._errors import Error
@@ -31,7 +32,8 @@ def enabled() -> bool:
 def enable(*, mark_steps: bool = True) -> None:
     """Makes hotpack PyTorch's CUDA allocator. Before the first use of CUDA; a second call does nothing.
 
-    mark_steps: each step of an optimizer (of several: the first one's, or one's that steps more rarely) ends an iteration.
+    mark_steps: each step of an optimizer (of several: the first one's, or one's that steps more rarely) ends an
+    iteration.
     torch.cuda.memory_stats and its like, memory snapshots and empty_cache go on working.
 
     Raises Error, in one line: no PyTorch or one without CUDA, an unsupported version, too late, a library is missing.
@@ -46,7 +48,9 @@ def enable(*, mark_steps: bool = True) -> None:
         raise Error(f"hotpack.enable() needs PyTorch, which cannot be imported here: {error}") from None
     _versions.check_torch(torch, simulated())
     if torch.cuda.is_initialized():
-        raise Error("hotpack.enable() must come before the first use of CUDA: PyTorch's own allocator is in use already")
+        raise Error(
+            "hotpack.enable() must come before the first use of CUDA: PyTorch's own allocator is in use already"
+        )
     _check_driver()
     library = torch_library()
     core().hotpack_keep_streams()
@@ -65,20 +69,20 @@ def _check_driver() -> None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        raise Error("no NVIDIA driver here (libcuda.so.1 cannot be loaded); hotpack.simulate(), or hotpack run --simulate, "
-                    "runs the program on a simulated device") from None
+        raise Error("no NVIDIA driver here (libcuda.so.1 cannot be loaded); hotpack.simulate(), or hotpack run "
+                    "--simulate, runs the program on a simulated device") from None
     version = ctypes.c_int(0)
     driver.cuDriverGetVersion(ctypes.byref(version))
     _versions.check_driver(version.value)
     if simulated() and not driver_simulated(driver):
-        raise Error("simulated and real are mixed: the simulated runtime is loaded, but libcuda.so.1 is NVIDIA's driver; "
-                    "start the program with hotpack run --simulate")
+        raise Error("simulated and real are mixed: the simulated runtime is loaded, but libcuda.so.1 is NVIDIA's "
+                    "driver; start the program with hotpack run --simulate")
     if driver_simulated(driver) and not simulated():
-        raise Error("simulated and real are mixed: libcuda.so.1 is the simulated driver, which NVIDIA's runtime refuses; "
-                    "start the program with hotpack run --simulate")
+        raise Error("simulated and real are mixed: libcuda.so.1 is the simulated driver, which NVIDIA's runtime "
+                    "refuses; start the program with hotpack run --simulate")
 
 
-def _register(torch, library: ctypes.CDLL) -> None:
+def _register(torch: ModuleType, library: ctypes.CDLL) -> None:
     path = str(find("lib/libhotpack_torch.so.0"))
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "hotpack_torch_malloc", "hotpack_torch_free")
     inner = allocator.allocator()
@@ -94,7 +98,7 @@ def _register(torch, library: ctypes.CDLL) -> None:
                     + str(error).splitlines()[0]) from None
 
 
-def _answer(torch) -> None:
+def _answer(torch: ModuleType) -> None:
     """What PyTorch itself refuses to say of a pluggable allocator, it asks torch._C for."""
     answers = {
         "_cuda_memoryStats": _figures.memory_stats,
@@ -113,6 +117,6 @@ def _answer(torch) -> None:
 _steps = Steps()
 
 
-def _after_step(optimizer, _arguments, _keywords) -> None:
+def _after_step(optimizer: object, _arguments: object, _keywords: object) -> None:
     if not _marks.marked_by_hand() and _steps.ends_iteration(optimizer):
         _marks.mark()

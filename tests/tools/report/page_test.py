@@ -306,7 +306,10 @@ class PageTest(unittest.TestCase):
 
     def test_the_table_sorts_and_leads_to_the_picture(self):
         self.show(self.mlp)
-        first = lambda: self.browser.run("return [...document.querySelectorAll('#blocks tbody tr')].map(row => row.innerText.split('\\t'))")
+
+        def first():
+            return self.browser.run("return [...document.querySelectorAll('#blocks tbody tr')].map(row => row.innerText.split('\\t'))")
+
         sizes = self.js("return [...blocks.size].sort((a, b) => b - a)")
         rows = first()
         self.assertEqual(len(rows), min(100, len(sizes)))
