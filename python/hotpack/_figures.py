@@ -15,9 +15,10 @@ def stats() -> "dict[str, int]":
 
     Before the first request all are zero, and no iteration is steady.
     """
-    figures = stats_type()(steady_iteration=-1)
+    kind = stats_type()
+    figures = kind(steady_iteration=-1)
     core().hotpack_get_stats(ctypes.byref(figures), ctypes.sizeof(figures))
-    return {name: getattr(figures, name) for name, *_ in Stats._fields_}
+    return {name: getattr(figures, name) for name, *_ in kind._fields_}
 
 
 def torch_stats(device: int) -> TorchStats:

@@ -115,8 +115,8 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
 absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.file, ReportModelOptions{});
   if (!read.ok()) return read.status();
-  *summary = absl::StrCat(read->picture.blocks.size(), " blocks of ", read->picture.what);
-  return sink(Svg(read->picture, SvgOptions{}));
+  *summary = absl::StrCat(read->model.blocks.size(), " blocks of ", read->model.what);
+  return sink(Svg(read->model, SvgOptions{}));
 }
 
 absl::Status ExportChrome(const Options& options, const TextSink& sink, std::string* summary) {
