@@ -236,8 +236,8 @@ TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
     EXPECT_EQ(plan.live_peak, echo.outcome.live_peak);
     EXPECT_LE(plan.live_peak, program.live_peak);
     less += plan.live_peak < program.live_peak ? 1 : 0;
-    const Bytes arena = Pack(ToInstance(plan.stays)).placement.height,
-                of_program = Pack(ToInstance(program.stays)).placement.height;
+    const Bytes arena = Pack(ToInstance(plan.residencies)).placement.height,
+                of_program = Pack(ToInstance(program.residencies)).placement.height;
     EXPECT_LE(arena, of_program) << i;
     lower += arena < of_program ? 1 : 0;
   }

@@ -118,10 +118,10 @@ TEST(InstanceTest, OneOffsetForWhatComesBack) {
   const Graph graph = Chain(2);
   const Outcome swapped = Of(graph, {Op(0), Offload(1), Op(1), Drop(1), Op(2), Prefetch(1), Op(3), Op(4)});
   const Outcome again = Of(graph, {Op(0), Op(1), Drop(1), Op(2), Op(0), Op(3), Op(4)});
-  EXPECT_EQ(ToInstance(swapped.stays).blocks.size(), 6u);
-  EXPECT_EQ(ToInstance(again.stays).blocks.size(), 7u);
-  EXPECT_EQ(ToInstance(swapped.stays).blocks[1].residency.size(), 2u);
-  EXPECT_EQ(ToInstance(swapped.stays).blocks[0].size, 512);
+  EXPECT_EQ(ToInstance(swapped.residencies).blocks.size(), 6u);
+  EXPECT_EQ(ToInstance(again.residencies).blocks.size(), 7u);
+  EXPECT_EQ(ToInstance(swapped.residencies).blocks[1].residency.size(), 2u);
+  EXPECT_EQ(ToInstance(swapped.residencies).blocks[0].size, 512);
 }
 
 // The memory that a is copied from may not be another's before the copy has ended.

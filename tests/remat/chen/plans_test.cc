@@ -53,7 +53,7 @@ TEST(ChenPlansTest, LinesOfAThousandConvolutions) {
 }
 
 Bytes ArenaOf(const Graph& graph, const Schedule& schedule) {
-  return Pack(ToInstance(Simulate(graph, schedule)->stays), {.time_limit_ns = 100'000'000}).placement.height;
+  return Pack(ToInstance(Simulate(graph, schedule)->residencies), {.time_limit_ns = 100'000'000}).placement.height;
 }
 
 // A budget holds for the arena; more memory, no more time; a chain's recursion goes below the square root.
