@@ -36,7 +36,7 @@ void RequireSound(const Script& script) {
   for (uint32_t i : index) placement.offsets.push_back(static_cast<Offset>(script.entries[i].offset * kBlockUnit));
   const std::string fault = Validate(instance, placement);
   Require(fault.empty(), "a script is a valid placement", fault);
-  Require(script.holes.empty() && script.zone_offset == 0, "a script has no holes");
+  Require(script.fragments.empty() && script.zone_offset == 0, "a script has no holes");
   Require(script.entries.size() == script.size() + size_t{1}, "there is an entry for each request");
   Require(script.entries.back().first_successor == script.successors.size(), "successors are connected");
   for (uint32_t successor : script.successors) Require(successor < script.size(), "a successor is an entry");
