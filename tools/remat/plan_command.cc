@@ -65,7 +65,6 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
   auto options = std::make_shared<PlanCommandOptions>();
   CLI::App* command =
       app.add_subcommand("plan", "Plans what to compute again or to move to the host, so that a step fits a budget");
-  command->alias("remat");  // what it plans, in the field's word
   command->add_option("GRAPH", options->graph, kPlanGraphHelp);
   command
       ->add_option("--budget", options->budget,

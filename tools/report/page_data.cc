@@ -210,7 +210,7 @@ Json PageData(const PageInput& input) {
                     {"load", NumberColumn(model.curves.load, unit)},
                     {"top", NumberColumn(model.curves.top, unit)},
                     {"beside_at", NumberColumn(model.unplanned.at)},
-                    {"unplanned", NumberColumn(model.unplanned.bytes, kBlockUnit)},
+                    {"beside", NumberColumn(model.unplanned.bytes, kBlockUnit)},
                     {"beside_unit", kBlockUnit}};
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;
