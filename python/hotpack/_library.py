@@ -120,7 +120,7 @@ def core() -> ctypes.CDLL:
     library = ctypes.CDLL(None) if preloaded() else _load("libhotpack.so.0")
     if not hasattr(library, "hotpack_keep_streams"):
         raise Error("the libhotpack_preload.so that is loaded is older than this package")
-    library.hotpack_get_stats.argtypes = [ctypes.POINTER(stats_type()), ctypes.c_size_t]
+    library.hotpack_get_stats.argtypes = [ctypes.c_void_p, ctypes.c_size_t]  # of stats_type()
     library.hotpack_trim.restype = ctypes.c_uint64
     library.hotpack_save_plan.argtypes = [ctypes.c_char_p]
     for name in ("hotpack_list_blocks", "hotpack_list_mapped"):
