@@ -14,16 +14,14 @@ cp -r "$source_dir"/{packer,profiler,runtime,preload} "$work/"
 flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 [ -z "${HOTPACK_TEST_CUDA_INCLUDE:-}" ] || flags+=(-isystem "$HOTPACK_TEST_CUDA_INCLUDE")
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer,hotpack_older_glibc}.a)
-preload_objects=$build_dir/preload/CMakeFiles
 survivors=0 mutants=0
 
-# unchanged TARGET...: the objects of these targets but for those that $work/*.o stand for.
+# unchanged LIBRARY: its objects but for those that $work/*.o stand for, as ninja links them.
 unchanged() {
-  local target object
-  for target in "$@"; do
-    while read -r object; do
-      [ -e "$work/preload_${object//\//_}" ] || echo "$preload_objects/$target.dir/$object"
-    done < <(cd "$preload_objects/$target.dir" && find -name '*.cc.o' -printf '%P\n')
+  local object name
+  ninja -C "$build_dir" -t inputs "$1" | grep -E '^preload/CMakeFiles/.*\.cc\.o$' | while read -r object; do
+    name=${object#preload/CMakeFiles/*.dir/}
+    [ -e "$work/preload_${name//\//_}" ] || echo "$build_dir/$object"
   done
 }
 
@@ -31,7 +29,7 @@ unchanged() {
 # names are there already.
 link_mutant() {
   local -a objects
-  mapfile -t objects < <(unchanged hotpack_options hotpack_preload_core hotpack_preload_hooks hotpack_preload)
+  mapfile -t objects < <(unchanged lib/libhotpack_preload.so)
   "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$build_dir/preload/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
@@ -58,12 +56,13 @@ a_device_without_memory() {
 }
 # One thread begins a capture on a stream that another thread's release gives an event.
 captured_meanwhile() {
+  local code=0
   rm -f "$work/reports"
   LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_DELAY=200 SIMGPU_REPORT_FILE="$work/reports" HOTPACK=0 \
     LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
-    timeout 300 "$build_dir/tests/preload/torch_contract_client" captured_meanwhile || true
+    timeout 300 "$build_dir/tests/preload/torch_contract_client" captured_meanwhile || code=$?
   cat "$work/reports" 2>/dev/null || true
-  ! grep -q REPORT "$work/reports"
+  [ "$code" = 0 ] && ! grep -q REPORT "$work/reports"
 }
 all_programs() { random_programs && streams_that_go; }
 check=random_programs
@@ -100,7 +99,7 @@ mutant() {
 # The library without hooks, under PyTorch's allocator, which relies on the contract of pools (docs/correctness.md, Pooled releases).
 link_without_hooks() {
   local -a objects
-  mapfile -t objects < <(unchanged hotpack_options hotpack_preload_core hotpack)
+  mapfile -t objects < <(unchanged lib/libhotpack.so)
   mkdir -p "$work/lib"
   "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$build_dir/preload/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
