@@ -141,7 +141,7 @@ std::vector<fs::path> ProjectFiles() {
   std::vector<fs::path> files;
   for (auto i = fs::recursive_directory_iterator(root); i != fs::recursive_directory_iterator(); ++i) {
     const std::string name = i->path().filename().string();
-    const bool skipped = name == ".git" || name == ".cache" || name == "__pycache__" ||
+    const bool skipped = name == ".git" || name == ".cache" || name == "__pycache__" || name.ends_with("_cache") ||
                          (i.depth() == 0 && (name == "build" || name.rfind("build-", 0) == 0));
     if (i->is_directory() && skipped) {
       i.disable_recursion_pending();
