@@ -190,7 +190,7 @@ class Planner {
       const int64_t share = (time.limit_ns * 6 / 10 - time.spent()) / (kLooking - i);
       if (live >= best_live || hindered) run(live, i == 0 ? 2 * share : share);
     }
-    search.anew = false;
+    search.restart = false;
     for (int i = 0; i < kImproving && best && best->time > TotalCost(graph_); ++i) {
       run(i % 2 == 0 ? best_live : best_live + (budget_ - best_live) / 2, time.left() / (kImproving - i));
     }
@@ -213,7 +213,7 @@ class Planner {
                               .swap = options_.swap,
                               .seed = options_.seed + static_cast<uint64_t>(round),
                               .time_limit_ns = share};
-      search.anew = improving == 0;
+      search.restart = improving == 0;
       search.from = from;
       if (choice) search.from = {&*choice};
       Found found = search_.Run(search);

@@ -62,7 +62,7 @@ Found Search::State::Run(const SearchOptions& options) {
   is_new_ = false;
   looking_ = {};
   std::fill(std::begin(best_standing_), std::end(best_standing_), Standing{});
-  if (options.anew) BeginAnew();
+  if (options.restart) Restart();
   for (const Decisions* from : options.from) {
     Begin(*from, {});
     if (options.swap) Begin(*from, {.fetching = Fetching::kInTime});

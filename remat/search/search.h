@@ -32,7 +32,7 @@ struct SearchOptions {
   // Plans to begin with, made for any budget.
   std::vector<const Decisions*> from = {};
   // Also begins with plans that the search finds itself.
-  bool anew = true;
+  bool restart = true;
   // An additional condition for plans, such as that the arena fits; empty: none. The search checks it for a part of its
   // time only, on plans faster than all that passed. So the result depends on the machine. If no plan passes, the
   // result is the fastest of the others.

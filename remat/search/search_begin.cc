@@ -37,7 +37,7 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
   if (std::pair(standing.over, standing.time) < std::pair(now_.over, now_.time)) now_ = std::move(standing);
 }
 
-void Search::State::BeginAnew() {
+void Search::State::Restart() {
   const Decisions nothing = NothingGoes(values_);
   if (options_->swap) {
     BeginBySwaps();

@@ -78,7 +78,7 @@ class Search::State {
   void LookAt(const Standing& plan);
   bool Passes(const Recipe& recipe);
   void Begin(const Decisions& asked, FitOptions options);
-  void BeginAnew();
+  void Restart();
 
   // Begins with copies to the host of parts of the long gaps. The gaps are those of values made in the step, or of
   // given values too. Their order is by the time they were made, or by length.

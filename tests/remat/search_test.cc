@@ -101,7 +101,8 @@ TEST(SearchTest, ItsPlanIsWhatItSays) {
     EXPECT_EQ(outcome->live_peak, found.peak);
     EXPECT_LE(found.peak, budget);
     // Gone on from itself it is not slower.
-    const Found next = search.Run({.budget = budget, .seed = 2, .steps = 50, .from = {&found.choice}, .anew = false});
+    const Found next =
+        search.Run({.budget = budget, .seed = 2, .steps = 50, .from = {&found.choice}, .restart = false});
     EXPECT_LE(next.time, found.time);
   }
 }
@@ -125,7 +126,7 @@ TEST(SearchTest, CopiesNoMoreThanItHasTo) {
     Decisions all = NothingGoes(values);  // all values that can be copied
     std::fill(all.ways.begin(), all.ways.end(), GapAction::kOffload);
     const Found less =
-        search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});
+        search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .restart = false});
     EXPECT_EQ(less.time, TotalCost(graph));
     EXPECT_EQ(Copies(less.schedule), gone);
   }
