@@ -61,7 +61,6 @@ TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
   }
 }
 
-// Also of a plan that is taken over from a smaller budget, whose own bound is higher.
 TEST(PlansTest, TheBoundIsTheBudgetsOwn) {
   const Graph graph = Chain(50, 512);
   PlanOptions options;
