@@ -127,7 +127,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
            "out of bounds: block 0x%llx of %llu bytes, %s: byte %llu %s was written, 0x%02x there%s",
            static_cast<unsigned long long>(address), static_cast<unsigned long long>(block.bytes), request,
            static_cast<unsigned long long>(distance), before ? "before its start" : "after its end", bad.value,
-           count == kMaxReports ? "; no more of these are said" : "");
+           count == kMaxReports ? "; further ones are not reported" : "");
   log_(line);
 }
 

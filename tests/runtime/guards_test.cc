@@ -199,7 +199,7 @@ TEST_F(GuardsTest, NoMoreLinesThanThere) {
     ASSERT_EQ(engine.Release(block, 0), EngineStatus::kOk);
   }
   EXPECT_EQ(Lines().size(), static_cast<size_t>(Guards::kMaxReports));
-  EXPECT_THAT(Lines().back(), testing::HasSubstr("no more of these are said"));
+  EXPECT_THAT(Lines().back(), testing::HasSubstr("further ones are not reported"));
 }
 
 TEST_F(GuardsTest, ASizeThatTheGapsMakeTooLargeIsOutOfMemory) {

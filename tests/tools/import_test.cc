@@ -98,7 +98,7 @@ TEST_F(ImportTest, APackingInstance) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err,
             "hotpack import: packing instance: 4 allocations, one iteration\n"
-            "hotpack import: left out: offsets, alignments, 1 gap (the block is allocated anew after it)\n");
+            "hotpack import: left out: offsets, alignments, 1 gap (the block is allocated again after it)\n");
   EXPECT_EQ(Hotpack({"export", Path("i.trace"), "--format", "event-csv"}).out,
             "event,id,bytes\nmark,step,\nalloc,0,512\nalloc,1,1024\nfree,0,\nalloc,2,512\nfree,1,\nfree,2,\nalloc,3,"
             "512\nfree,3,\n"

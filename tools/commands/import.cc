@@ -104,7 +104,7 @@ absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
   if (instance->has_offsets) AddTo(&imported.left_out, "offsets");
   if (instance->has_alignments) AddTo(&imported.left_out, "alignments");
   if (instance->gaps > 0)
-    AddTo(&imported.left_out, Count(instance->gaps, "gap") + " (the block is allocated anew after it)");
+    AddTo(&imported.left_out, Count(instance->gaps, "gap") + " (the block is allocated again after it)");
   imported.trace = std::move(instance->trace);
   return imported;
 }
