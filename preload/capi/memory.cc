@@ -7,6 +7,7 @@
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
 #include "preload/serve/device_limits.h"
+#include "preload/serve/driver_blocks.h"
 #include "preload/serve/out_of_memory.h"
 #include "preload/streams/stream_order.h"
 #include "runtime/include/hotpack.h"
@@ -51,7 +52,10 @@ void hotpack_except_stream(void* stream) {
 }
 
 void hotpack_capture_begin(void) {
-  if (!hotpack::kHooksPresent) hotpack::Order().BeginCapture(CU_STREAM_LEGACY);
+  if (hotpack::kHooksPresent) return;
+  hotpack::Order().BeginCapture(CU_STREAM_LEGACY);
+  // A release under way has not seen the announcement.
+  const auto until_no_release_is_under_way = hotpack::BlocksOfDriver().HoldReleases();
 }
 
 void hotpack_capture_end(void) {

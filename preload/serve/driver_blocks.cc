@@ -17,6 +17,9 @@ bool Capturing(const CudaDriver& driver, CUstream stream) {
          (driver.StreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+// Returns true if any stream may begin to capture at any moment: without hooks that moment is not visible.
+bool MayBegin() { return !kHooksPresent && Order().AnyCapture(); }
+
 }  // namespace
 
 constinit DriverBlocks process_driver_blocks;
@@ -158,8 +161,10 @@ bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstr
     *result = driver.MemFree(address);
     return true;
   }
-  if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;
+  if (Capturing(driver, stream)) return false;
+  if (!block.users.empty() && (MayBegin() || !WaitForUsers(driver, block, stream))) return false;
   if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;
+  if (MayBegin()) return false;
   *result = driver.MemFreeAsync(address, stream);
   return true;
 }
@@ -259,8 +264,7 @@ bool DriverBlocks::Trim(const CudaDriver& driver) {
         KeepIdle(address, pool.stream, {pool.context, bytes, false, {}});
         continue;
       }
-      CurrentScope scope(driver, pool.context);
-      any = driver.MemFreeAsync(address, nullptr) == CUDA_SUCCESS || any;  // its stream may have ended
+      any = GiveBackIdle(driver, pool, bytes, address) || any;
     }
   }
   for (const Pool& pool : pools) {
@@ -269,6 +273,18 @@ bool DriverBlocks::Trim(const CudaDriver& driver) {
     if (driver.CtxSynchronize() == CUDA_SUCCESS) driver.MemPoolTrimTo(pool.pool, 0);
   }
   return any;
+}
+
+// The host has waited for all work that may use the block. Its stream may have ended. Returns false if the block stays
+// idle.
+bool DriverBlocks::GiveBackIdle(const CudaDriver& driver, const Pool& pool, size_t bytes, CUdeviceptr address) {
+  const std::lock_guard<std::mutex> no_capture_begins(giving_back_);
+  CurrentScope scope(driver, pool.context);
+  // While a blocking stream captures, a call on the legacy stream would invalidate the capture.
+  const bool may = !Order().AnyCapture() && !Capturing(driver, nullptr);
+  if (may && driver.MemFreeAsync(address, nullptr) == CUDA_SUCCESS) return true;
+  KeepIdle(address, pool.stream, {pool.context, bytes, false, {}});
+  return false;
 }
 
 void DriverBlocks::ForgetContext(CUcontext context) {

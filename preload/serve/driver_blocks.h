@@ -9,8 +9,10 @@
 // 3. A block's other users are recorded. At its release the stream waits for them before the driver gets the block.
 // 4. On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such
 //    a block comes from cuMemAlloc. It returns by cuMemFree when no capture is active.
-// 5. No capture begins in the middle of a release, where hooks see it begin. Otherwise a stream that was found not
-//    capturing could be captured when it gets its event, and the releasing stream would join the graph.
+// 5. No capture begins in the middle of a release, where it is announced or hooks see it begin. Otherwise a stream that
+//    was found not capturing could be captured when it gets its event, and the releasing stream would join the graph.
+//    Without hooks the driver's call that begins it comes some time after the announcement. So from there on a release
+//    that needs a driver call waits for the end of all captures.
 #pragma once
 
 #include <cuda.h>
@@ -40,7 +42,8 @@ class DriverBlocks {
   bool Trim(const CudaDriver& driver);
   // Returns the bytes of released blocks that the driver does not know of yet, over all devices.
   uint64_t IdleBytes() const { return idle_bytes_.load(std::memory_order_relaxed); }
-  // While the result lives, no release is under way. For hooks that begin a capture, also where hotpack is off.
+  // While the result lives, no release is under way. For hooks that begin a capture, also where hotpack is off, and
+  // for announcements of one.
   [[nodiscard]] std::unique_lock<std::mutex> HoldReleases() { return std::unique_lock(giving_back_); }
   // Returns false until the first request came here. Then there is no block to search.
   bool Any() const { return any_.load(std::memory_order_acquire); }
@@ -83,6 +86,7 @@ class DriverBlocks {
   bool WaitForUsers(const CudaDriver& driver, const Block& block, CUstream stream);
   bool WaitFor(const CudaDriver& driver, CUcontext context, CUstream user, CUstream stream);
   std::vector<CUcontext> Contexts();
+  bool GiveBackIdle(const CudaDriver& driver, const Pool& pool, size_t bytes, CUdeviceptr address);
   void GiveBackWaiting(const CudaDriver& driver);
   State& Get();
 

@@ -342,6 +342,49 @@ void CapturedMeanwhile() {
   Free(captured, user);
 }
 
+// A block waits for the end of a capture on its user's stream. That stream is captured again, announced, while another
+// thread's requests and releases give the block back.
+void CapturedAgain() {
+  constexpr int kRounds = 400;
+  const CUstream owner = NewStream(), user = NewStream(), other = NewStream();
+  CUcontext context = nullptr;
+  OK(cuCtxGetCurrent(&context));
+  void* const captured = Malloc(user);
+  std::atomic<bool> over{false};
+  std::thread asking([&] {
+    OK(cuCtxSetCurrent(context));
+    while (!over.load()) Free(Malloc(other), other);
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    void* const block = Malloc(owner);
+    Use(owner, block);
+    Wait(user, owner);
+    Use(user, block);
+    hotpack_torch_record_stream(block, user);
+    for (const bool releases : {true, false}) {
+      hotpack_torch_begin_allocate_to_pool(0, {1, 0}, [user](CUstream asked) { return asked == user; });
+      std::this_thread::sleep_for(std::chrono::microseconds(i % 40 * 10));  // releases begin in between
+      OK(cuStreamBeginCapture(user, CU_STREAM_CAPTURE_MODE_RELAXED));
+      Use(user, captured);
+      if (releases) Free(block, owner);
+      CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+      OK(cuStreamIsCapturing(owner, &status));
+      CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+      CUgraph graph = nullptr;
+      size_t nodes = 0;
+      OK(cuStreamEndCapture(user, &graph));
+      OK(cuGraphGetNodes(graph, nullptr, &nodes));
+      CHECK(nodes == 1);
+      OK(cuGraphDestroy(graph));
+      hotpack_torch_end_allocate_to_pool(0, {1, 0});
+    }
+  }
+  over.store(true);
+  asking.join();
+  Free(captured, user);
+  hotpack_torch_release_pool(0, {1, 0});
+}
+
 // Blocks in managed memory (HOTPACK_OVERCOMMIT) have no place in the arena.
 void Overcommit() {
   const CUstream other = NewStream();
@@ -379,6 +422,7 @@ int main(int argc, char** argv) {
   if (mode == "captured_release") CapturedRelease();
   if (mode == "captured_elsewhere") CapturedElsewhere();
   if (mode == "captured_meanwhile") CapturedMeanwhile();
+  if (mode == "captured_again") CapturedAgain();
   if (mode == "overcommit") Overcommit();
   OK(cuCtxSynchronize());
   printf("done\n");

@@ -78,6 +78,18 @@ TEST(TorchContractCaptures, BeginWhileABlockIsReleased) {
   }
 }
 
+// An announced capture is visible without hooks, too.
+TEST(TorchContractCaptures, BeginAgainWhileABlockIsReleased) {
+  for (const char* how : {"alone", "preload"}) {
+    SCOPED_TRACE(how);
+    const TorchRun run = hotpack_test::RunTorchClient(how, {"torch_contract_client", "captured_again"},
+                                                      {{"HOTPACK", "0"}, {"SIMGPU_DELAY", "200"}});
+    EXPECT_EQ(run.outcome.code, 0) << run.outcome.err.substr(0, 4000);
+    EXPECT_THAT(run.outcome.out, HasSubstr("done"));
+    EXPECT_THAT(run.reports + run.outcome.err, Not(HasSubstr("REPORT")));
+  }
+}
+
 // The cases above show something only if memory goes from stream to stream, served by the plan.
 TEST(TorchContractServed, ByThePlanFromStreamToStream) {
   const TorchRun run = hotpack_test::RunTorchClient("alone", {"torch_contract_client", "unseen"});

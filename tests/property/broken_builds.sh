@@ -120,7 +120,7 @@ pool_programs() {
     pool_program recorded &&
     pool_program other_device && pool_program captured_request && pool_program captured_release &&
     pool_program unseen HOTPACK=0 && pool_program recorded_on_stream HOTPACK=0 && pool_program other_device HOTPACK=0 &&
-    pool_program captured_request HOTPACK=0
+    pool_program captured_request HOTPACK=0 && pool_program captured_again HOTPACK=0 SIMGPU_DELAY=200
 }
 
 # The changed library as it is must pass, or being caught says nothing.
@@ -223,7 +223,12 @@ mutant "pools, an event while a stream captures" preload/streams/stream_edges.cc
 mutant "pools of the driver, one for all streams" preload/serve/driver_blocks.cc \
   "if (pool.context == context && pool.stream == stream) return &pool;" "if (pool.context == context) return &pool;"
 mutant "pools of the driver, a use that was told of" preload/serve/driver_blocks.cc \
-  "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
+  "if (!block.users.empty() && (MayBegin() || !WaitForUsers(driver, block, stream))) return false;" ""
+mutant "pools of the driver, a capture announced before its users are asked" preload/serve/driver_blocks.cc \
+  "if (!block.users.empty() && (MayBegin() || !WaitForUsers(driver, block, stream))) return false;" \
+  "if (!WaitForUsers(driver, block, stream)) return false;"
+mutant "pools of the driver, a capture announced in the middle of a release" preload/capi/memory.cc \
+  "const auto until_no_release_is_under_way = hotpack::BlocksOfDriver().HoldReleases();" ""
 mutant "pools of the driver, a node of the graph" preload/serve/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
 # Without hooks the beginning of a capture is not visible. With them it waits until a release has ended.
 check=captured_meanwhile link=link_mutant
