@@ -278,7 +278,7 @@ bool DriverBlocks::Trim(const CudaDriver& driver) {
 // The host has waited for all work that may use the block. Its stream may have ended. Returns false if the block stays
 // idle.
 bool DriverBlocks::GiveBackIdle(const CudaDriver& driver, const Pool& pool, size_t bytes, CUdeviceptr address) {
-  const std::lock_guard<std::mutex> no_capture_begins(giving_back_);
+  const std::lock_guard<std::mutex> meanwhile_no_capture_begins(giving_back_);
   CurrentScope scope(driver, pool.context);
   // While a blocking stream captures, a call on the legacy stream would invalidate the capture.
   const bool may = !Order().AnyCapture() && !Capturing(driver, nullptr);
