@@ -1,4 +1,5 @@
 // Launches. A kernel does nothing; only the blocks that it gets matter.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -6,6 +7,7 @@
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/module.h"
 #include "simgpu/driver/strided.h"
+#include "simgpu/driver/tensor_lists.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -21,13 +23,23 @@ struct Word {
   bool whole;
 };
 
-void AddWords(Driver& d, const void* parameter, uint32_t bytes, std::vector<Word>* words) {
-  const auto on_device = [&](uint64_t address) { return d.memory.Find(address).kind != RegionKind::kForeign; };
-  for (uint32_t at = BytesOfOffsets(parameter, bytes, on_device); at + 8 <= bytes; at += 8) {
+struct Grid {
+  unsigned x, y;
+};
+
+void AddWords(Driver& d, const Kernel& kernel, Grid grid, const void* parameter, uint32_t bytes,
+              std::vector<Word>* words) {
+  const auto add = [&](uint32_t at) {
     Word word{0, bytes == 8};
     memcpy(&word.value, static_cast<const char*>(parameter) + at, 8);
     if (word.value != 0) words->push_back(word);
+  };
+  if (const auto addresses = AddressesOfLists(kernel.name, parameter, bytes, grid.x, grid.y)) {
+    std::for_each(addresses->begin(), addresses->end(), add);
+    return;
   }
+  const auto on_device = [&](uint64_t address) { return d.memory.Find(address).kind != RegionKind::kForeign; };
+  for (uint32_t at = BytesOfOffsets(parameter, bytes, on_device); at + 8 <= bytes; at += 8) add(at);
 }
 
 // cuda.h, cuLaunchKernel: `extra` is a list of names and values that ends with CU_LAUNCH_PARAM_END.
@@ -40,19 +52,19 @@ const char* BufferOf(void** extra, size_t* bytes) {
   return buffer;
 }
 
-std::vector<Word> WordsOf(Driver& d, const Kernel& kernel, void** parameters, void** extra) {
+std::vector<Word> WordsOf(Driver& d, const Kernel& kernel, Grid grid, void** parameters, void** extra) {
   std::vector<Word> words;
   size_t buffer_bytes = 0;
   const char* buffer = BufferOf(extra, &buffer_bytes);
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const KernelParameter& p = kernel.parameters[i];
     if (parameters != nullptr) {
-      AddWords(d, parameters[i], p.bytes, &words);
+      AddWords(d, kernel, grid, parameters[i], p.bytes, &words);
     } else if (buffer != nullptr && p.offset + p.bytes <= buffer_bytes) {
-      AddWords(d, buffer + p.offset, p.bytes, &words);
+      AddWords(d, kernel, grid, buffer + p.offset, p.bytes, &words);
     }
   }
-  if (!kernel.known && buffer != nullptr) AddWords(d, buffer, buffer_bytes, &words);
+  if (!kernel.known && buffer != nullptr) AddWords(d, kernel, grid, buffer, buffer_bytes, &words);
   return words;
 }
 
@@ -80,7 +92,7 @@ RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
   };
 }
 
-CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** parameters, void** extra,
+CUresult Launch(Driver& d, CUfunction function, Grid grid, CUstream handle, void** parameters, void** extra,
                 DefaultStream variant) {
   auto* kernel = reinterpret_cast<Kernel*>(function);
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
@@ -88,14 +100,14 @@ CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** paramete
   if (!d.checker.enabled() && stream->capture == nullptr) {
     Count(kernel->known);
     if (!d.written.empty()) {
-      for (const Word& word : WordsOf(d, *kernel, parameters, extra)) HandedToKernel(d, word.value);
+      for (const Word& word : WordsOf(d, *kernel, grid, parameters, extra)) HandedToKernel(d, word.value);
     }
     d.order.Submit(stream->order);
     return CUDA_SUCCESS;
   }
   if (parameters == nullptr && extra == nullptr && !kernel->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
   WarnOnce(kernel);
-  std::vector<Word> words = WordsOf(d, *kernel, parameters, extra);
+  std::vector<Word> words = WordsOf(d, *kernel, grid, parameters, extra);
   if (stream->capture == nullptr) {
     Count(kernel->known);
     const Epoch op = d.order.Submit(stream->order);
@@ -110,7 +122,7 @@ CUresult LaunchPlain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsign
                      CUstream stream, void** parameters, void** extra, DefaultStream variant) {
   SIMGPU_ENTER(cuLaunchKernel);
   if (!ValidShape(gx, gy, gz, bx, by, bz)) return CUDA_ERROR_INVALID_VALUE;
-  return Launch(d, f, stream, parameters, extra, variant);
+  return Launch(d, f, {gx, gy}, stream, parameters, extra, variant);
 }
 
 CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra, DefaultStream variant) {
@@ -119,12 +131,12 @@ CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** parameters,
                                        config->blockDimY, config->blockDimZ)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return Launch(d, f, config->hStream, parameters, extra, variant);
+  return Launch(d, f, {config->gridDimX, config->gridDimY}, config->hStream, parameters, extra, variant);
 }
 
-CUresult LaunchCooperative(CUfunction f, CUstream stream, void** parameters, DefaultStream variant) {
+CUresult LaunchCooperative(CUfunction f, Grid grid, CUstream stream, void** parameters, DefaultStream variant) {
   SIMGPU_ENTER(cuLaunchCooperativeKernel);
-  return Launch(d, f, stream, parameters, nullptr, variant);
+  return Launch(d, f, grid, stream, parameters, nullptr, variant);
 }
 
 // Runs at once, on the calling thread, without the lock: all earlier work is done.
@@ -178,13 +190,13 @@ SIMGPU_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** p
 SIMGPU_API cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {
   return LaunchEx(config, f, parameters, extra, kPerThread);
 }
-SIMGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                     CUstream stream, void** parameters) {
-  return LaunchCooperative(f, stream, parameters, kLegacy);
+SIMGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned, unsigned, unsigned, unsigned,
+                                     unsigned, CUstream stream, void** parameters) {
+  return LaunchCooperative(f, {gx, gy}, stream, parameters, kLegacy);
 }
-SIMGPU_API cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                          unsigned, CUstream stream, void** parameters) {
-  return LaunchCooperative(f, stream, parameters, kPerThread);
+SIMGPU_API cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned, unsigned, unsigned,
+                                          unsigned, unsigned, CUstream stream, void** parameters) {
+  return LaunchCooperative(f, {gx, gy}, stream, parameters, kPerThread);
 }
 SIMGPU_API cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   return HostFunction(stream, function, data, kLegacy);
@@ -199,17 +211,19 @@ SIMGPU_API cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, 
   return AddCallback(stream, callback, data, kPerThread);
 }
 
-// Returns the work of a kernel node, from its parameters; version 1 has no `kern`.
-static CUresult NodeWork(Driver& d, CUfunction f, void** parameters, void** extra, RunWork* work) {
-  auto* kernel = reinterpret_cast<Kernel*>(f);
-  if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
-  WarnOnce(kernel);
-  *work = KernelWork(kernel, WordsOf(d, *kernel, parameters, extra));
-  return CUDA_SUCCESS;
-}
 static CUfunction FunctionOf(const CUDA_KERNEL_NODE_PARAMS_v1& p) { return p.func; }
 static CUfunction FunctionOf(const CUDA_KERNEL_NODE_PARAMS_v2& p) {
   return p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
+}
+
+// Returns the work of a kernel node, from its parameters; version 1 has no `kern`.
+template <typename Params>
+static CUresult NodeWork(Driver& d, const Params& p, RunWork* work) {
+  auto* kernel = reinterpret_cast<Kernel*>(FunctionOf(p));
+  if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
+  WarnOnce(kernel);
+  *work = KernelWork(kernel, WordsOf(d, *kernel, {p.gridDimX, p.gridDimY}, p.kernelParams, p.extra));
+  return CUDA_SUCCESS;
 }
 
 template <typename Params>
@@ -221,7 +235,7 @@ static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, const CUgraphNo
     return CUDA_ERROR_INVALID_VALUE;
   }
   RunWork work;
-  const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &work);
+  const CUresult status = NodeWork(d, *p, &work);
   if (status != CUDA_SUCCESS) return status;
   GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work));
   if (graph->given_before != kAnyBlock) added->given_before = d.checker.serial();
@@ -242,7 +256,7 @@ static CUresult SetKernelNode(CUgraphNode handle, const Params* p) {
   SIMGPU_ENTER(cuGraphKernelNodeSetParams);
   auto* node = reinterpret_cast<GraphNode*>(handle);
   if (node == nullptr || p == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &node->run);
+  const CUresult status = NodeWork(d, *p, &node->run);
   if (status == CUDA_SUCCESS) node->given_before = d.checker.serial();
   return status;
 }
@@ -260,7 +274,7 @@ static CUresult SetExecKernelNode(CUgraphExec handle, CUgraphNode node, const Pa
   if (exec == nullptr || node == nullptr || p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (GraphExec::Step& step : exec->steps) {
     if (step.node != reinterpret_cast<const GraphNode*>(node) || step.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
-    const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &step.run);
+    const CUresult status = NodeWork(d, *p, &step.run);
     if (status == CUDA_SUCCESS) step.given_before = d.checker.serial();
     return status;
   }
