@@ -28,11 +28,21 @@ inline constexpr char kPtx[] = R"(
 .visible .entry touch(.param .u64 touch_param_0) { ret; }
 .visible .entry both(.param .align 8 .b8 both_param_0[24], .param .f64 both_param_1) { ret; }
 .visible .entry strided(.param .u32 strided_param_0, .param .align 8 .b8 strided_param_1[536]) { ret; }
-.visible .entry _Z5applyI18TensorListMetadataILi2EEE_12(.param .align 8 .b8 _Z5applyI18TensorListMetadataILi2EEE_12_param_0[3144], .param .f32 _Z5applyI18TensorListMetadataILi2EEE_12_param_1) { ret; }
-.visible .entry _Z5applyI18TensorListMetadataILi2EEE_13(.param .align 8 .b8 _Z5applyI18TensorListMetadataILi2EEE_13_param_0[24200], .param .f32 _Z5applyI18TensorListMetadataILi2EEE_13_param_1) { ret; }
-.visible .entry _Z5applyI28TensorListScalarListMetadataIfLi1EEE(.param .align 8 .b8 _Z5applyI28TensorListScalarListMetadataIfLi1EEE_param_0[3520], .param .f32 _Z5applyI28TensorListScalarListMetadataIfLi1EEE_param_1) { ret; }
-.visible .entry _Z5applyI33FusedOptimizerTensorListMetadataILi4EEE(.param .align 8 .b8 _Z5applyI33FusedOptimizerTensorListMetadataILi4EEE_param_0[25544], .param .f32 _Z5applyI33FusedOptimizerTensorListMetadataILi4EEE_param_1) { ret; }
-.visible .entry _Z4copyI25CatArrInputTensorMetadataE(.param .align 8 .b8 _Z4copyI25CatArrInputTensorMetadataE_param_0[3392], .param .f32 _Z4copyI25CatArrInputTensorMetadataE_param_1) { ret; }
+.visible .entry _Z5applyI18TensorListMetadataILi2EEE_12(
+  .param .align 8 .b8 _Z5applyI18TensorListMetadataILi2EEE_12_param_0[3144],
+  .param .f32 _Z5applyI18TensorListMetadataILi2EEE_12_param_1) { ret; }
+.visible .entry _Z5applyI18TensorListMetadataILi2EEE_13(
+  .param .align 8 .b8 _Z5applyI18TensorListMetadataILi2EEE_13_param_0[24200],
+  .param .f32 _Z5applyI18TensorListMetadataILi2EEE_13_param_1) { ret; }
+.visible .entry _Z5applyI28TensorListScalarListMetadataIfLi1EEE(
+  .param .align 8 .b8 _Z5applyI28TensorListScalarListMetadataIfLi1EEE_param_0[3520],
+  .param .f32 _Z5applyI28TensorListScalarListMetadataIfLi1EEE_param_1) { ret; }
+.visible .entry _Z5applyI33FusedOptimizerTensorListMetadataILi4EEE(
+  .param .align 8 .b8 _Z5applyI33FusedOptimizerTensorListMetadataILi4EEE_param_0[25544],
+  .param .f32 _Z5applyI33FusedOptimizerTensorListMetadataILi4EEE_param_1) { ret; }
+.visible .entry _Z4copyI25CatArrInputTensorMetadataE(
+  .param .align 8 .b8 _Z4copyI25CatArrInputTensorMetadataE_param_0[3392],
+  .param .f32 _Z4copyI25CatArrInputTensorMetadataE_param_1) { ret; }
 .visible .entry many(.param .u64 many_param_0, .param .u32 many_param_1, .param .u64 many_param_2) { ret; }
 )";
 
