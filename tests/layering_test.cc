@@ -73,6 +73,17 @@ std::vector<std::string> WrongIncludes(const Layers& layers, const std::string& 
   return wrong;
 }
 
+// The lines of `text` in which `pattern` occurs, with their numbers.
+std::vector<std::string> LinesWith(const std::string& text, const std::regex& pattern) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (std::regex_search(line, pattern)) found.push_back(std::to_string(number) + ": " + line);
+  }
+  return found;
+}
+
 // One line for each thing in `text` that only makes sense on one machine.
 std::vector<std::string> MachineNames(const std::string& text) {
   // Written in pieces, so that this file does not find itself.
@@ -92,13 +103,14 @@ std::vector<std::string> MachineNames(const std::string& text) {
       "o|ghcr\\.i"
       "o)",
       std::regex::ECMAScript | std::regex::multiline);
-  std::vector<std::string> found;
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    if (std::regex_search(line, pattern)) found.push_back(std::to_string(number) + ": " + line);
-  }
-  return found;
+  return LinesWith(text, pattern);
+}
+
+// One line for each thing in `text` that only programs with several threads need.
+std::vector<std::string> ThreadNames(const std::string& text) {
+  static const std::regex pattern(
+      R"re(#[ \t]*include[ \t]*<(?:thread|mutex|shared_mutex|atomic|future|condition_variable|pthread\.h)>|std::(?:jthread|thread|async|atomic|mutex)\b)re");
+  return LinesWith(text, pattern);
 }
 
 // The environment variables that `text` names in quotes (C and C++) or expands (shell).
@@ -172,6 +184,23 @@ TEST(LayeringTest, EachFileIncludesOnlyLayersBelowIt) {
   EXPECT_LE(checked[""], 4u) << "files that no row of docs/architecture.md has";
 }
 
+// The tests of these layers do not run under ThreadSanitizer (cmake/HotpackBuild.cmake).
+TEST(LayeringTest, SingleThreadedLayersStartNoThread) {
+  const char* const folders[] = {"remat/", "bench/train/", "tests/remat/", "tests/bench/", "tests/fuzz/"};
+  size_t checked = 0;
+  for (const fs::path& path : ProjectFiles()) {
+    const std::string name = path.string();
+    const bool listed = std::any_of(std::begin(folders), std::end(folders),
+                                    [&name](const char* folder) { return name.starts_with(folder); });
+    if (!IsSource(path) || !listed) continue;
+    ++checked;
+    for (const std::string& line : ThreadNames(Read(fs::path(HOTPACK_SOURCE_DIR) / path))) {
+      ADD_FAILURE() << name << ": " << line;
+    }
+  }
+  EXPECT_GE(checked, 200u);
+}
+
 TEST(LayeringTest, NoFileNamesAMachineOrARegistry) {
   for (const fs::path& path : ProjectFiles()) {
     if (!IsText(path)) continue;
@@ -225,6 +254,7 @@ TEST(LayeringTest, ChecksFindPlantedFaults) {
   const auto wrong = [&layers](const std::string& path, const std::string& include) {
     return WrongIncludes(layers, path, "#include <vector>\n#include \"absl/a/b.h\"\n" + include + "\n").size();
   };
+  EXPECT_EQ(ThreadNames("#include <thread>\nstd::jthread t;\nstd::this_thread::yield();\n").size(), 2u);
   EXPECT_EQ(wrong("packer/a.cc", "#include \"packer/types.h\""), 0u);
   EXPECT_EQ(wrong("packer/a.cc", "  # include \"runtime/event.h\""), 1u);
   EXPECT_EQ(wrong("runtime/a.cc", "#include <runtime/engine/engine.h>"), 1u) << "a folder above in the same one";
