@@ -1,33 +1,12 @@
 #include "bench/train/conv_model.h"
 
-#include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "bench/train/kernels.h"
 
 namespace hotpack::train {
-namespace {
-
-// Variance 2 / inputs keeps the activations' scale (He et al. 2015); a uniform of half-width s has variance s² / 3.
-Tensor RandomWeights(Device& device, int64_t inputs, int64_t outputs, uint64_t seed) {
-  Tensor weights(device, inputs * outputs);
-  FillUniform(weights.data(), weights.count(), seed, std::sqrt(6.0f / static_cast<float>(inputs)));
-  return weights;
-}
-
-Tensor Filled(Device& device, int64_t count, float value) {
-  Tensor tensor(device, count);
-  Fill(tensor.data(), count, value);
-  return tensor;
-}
-
-uint64_t SeedOf(uint64_t seed, size_t parameter) { return seed + parameter * 0x51ed2701u; }
-
-}  // namespace
-
 ConvNet::ConvNet(Device& device, const ConvShape& shape, uint64_t seed)
-    : device_(device),
+    : Classifier(device, shape.classes),
       shape_(shape),
       task_(seed, shape.image, shape.classes),
       stem_(MakeUnit({{shape.image, kColors, 3, 1}, shape.width}, seed)) {
@@ -66,10 +45,6 @@ void ConvNet::MakeClassifier(uint64_t seed) {
   classifier_ = parameters_.size();
   parameters_.emplace_back().value = RandomWeights(device_, LastChannels(), shape_.classes, SeedOf(seed, classifier_));
   parameters_.emplace_back().value = Filled(device_, shape_.classes, 0.0f);
-}
-
-void ConvNet::Prefetch(int64_t number, int rows) {
-  prefetched_.Push(StartCopy(device_, task_.MakeBatch(number, rows)));
 }
 
 Tensor ConvNet::UnitForward(Unit& unit, const Tensor& input, int rows, Statistics statistics, UnitSaved* saved) {
@@ -182,19 +157,7 @@ Tensor ConvNet::ClassifierBackward(Tensor pooled, Tensor gradient, int rows) {
   return pooled_gradient;
 }
 
-Tensor ConvNet::LossAndGradients(float weight) {
-  LabelledRows inputs = prefetched_.Take(device_);
-  const int rows = inputs.rows;
-  Saved saved;
-  Tensor logits = Forward(std::move(inputs.features), rows, Statistics::kBatchAndRecord, &saved);
-  Tensor probabilities;
-  Tensor loss = MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, &probabilities);
-  if (weight != 1.0f) Scale(loss.data(), loss.data(), 1, weight);
-
-  Tensor logits_gradient(device_, probabilities.count());
-  SoftmaxLossBackward(probabilities.data(), inputs.labels.data(), logits_gradient.data(), rows, shape_.classes, weight);
-  probabilities.Reset();
-  inputs.labels.Reset();
+void ConvNet::Backward(Saved saved, Tensor logits_gradient, int rows) {
   Tensor pooled_gradient = ClassifierBackward(std::move(saved.pooled), std::move(logits_gradient), rows);
   Tensor gradient = AveragePoolBackward(device_, pooled_gradient, rows, LastPositions(), LastChannels());
   pooled_gradient.Reset();
@@ -207,20 +170,19 @@ Tensor ConvNet::LossAndGradients(float weight) {
   const Tensor product_gradient = NormBackward(stem_, std::move(saved.stem), stem_gradient);
   stem_gradient.Reset();
   ConvolutionWeightsBackward(stem_, saved.images, product_gradient, rows);
-  return loss;
 }
 
-Tensor ConvNet::Loss() {
-  LabelledRows inputs = prefetched_.Take(device_);
-  Tensor logits = Forward(std::move(inputs.features), inputs.rows, Statistics::kBatch, nullptr);
-  return MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, nullptr);
+Tensor ConvNet::LossAndGradients(float weight) {
+  Saved saved;
+  return LossAndGradientsBy(
+      weight,
+      [&](Tensor images, int rows) { return Forward(std::move(images), rows, Statistics::kBatchAndRecord, &saved); },
+      [&](Tensor gradient, int rows) { Backward(std::move(saved), std::move(gradient), rows); });
 }
 
-double ConvNet::Evaluate(int64_t number, int rows) {
-  LabelledRows inputs = StartCopy(device_, task_.MakeBatch(number, rows));
-  device_.WaitForCopies();
-  const Tensor logits = Forward(std::move(inputs.features), rows, Statistics::kRunning, nullptr);
-  return CorrectShare(device_, logits, inputs.labels, shape_.classes);
+Tensor ConvNet::Logits(Tensor images, int rows, Purpose purpose) {
+  const Statistics statistics = purpose == Purpose::kLoss ? Statistics::kBatch : Statistics::kRunning;
+  return Forward(std::move(images), rows, statistics, nullptr);
 }
 
 }  // namespace hotpack::train

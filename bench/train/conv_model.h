@@ -18,13 +18,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "bench/train/classifier.h"
 #include "bench/train/conv_layers.h"
 #include "bench/train/conv_task.h"
-#include "bench/train/workload.h"
 
 namespace hotpack::train {
 
@@ -45,16 +43,11 @@ inline constexpr int kTinyConvRows = 4;
 // A residual net on GratingTask's images. LossAndGradients() and Loss() use batch norm's statistics of the micro-batch.
 // LossAndGradients() also moves the running ones. Loss() does not, so that its differences are those of one function.
 // Evaluate() uses the running statistics.
-class ConvNet : public Workload {
+class ConvNet : public Classifier {
  public:
   ConvNet(Device& device, const ConvShape& shape, uint64_t seed);
 
-  std::vector<Parameter>& parameters() override { return parameters_; }
-  void Prefetch(int64_t number, int rows) override;
   Tensor LossAndGradients(float weight) override;
-  Tensor Loss() override;
-  double Evaluate(int64_t number, int rows) override;  // the share of rows whose largest logit is the label's
-  std::string MeritName() const override { return "accuracy"; }
 
  private:
   // A convolution with its norm. Its parameters are weights, scale, shift, from `first` on.
@@ -87,6 +80,9 @@ class ConvNet : public Workload {
     Tensor pooled;
   };
 
+  Batch MakeBatch(int64_t number, int rows) const override { return task_.MakeBatch(number, rows); }
+  Tensor Logits(Tensor images, int rows, Purpose purpose) override;
+
   Unit MakeUnit(const Convolution& convolution, uint64_t seed);
   void MakeClassifier(uint64_t seed);
 
@@ -101,18 +97,16 @@ class ConvNet : public Workload {
   void ConvolutionWeightsBackward(Unit& unit, const Tensor& input, const Tensor& product_gradient, int rows);
   Tensor BlockBackward(Block& block, BlockSaved saved, Tensor gradient, int rows);
   Tensor ClassifierBackward(Tensor pooled, Tensor gradient, int rows);
+  void Backward(Saved saved, Tensor logits_gradient, int rows);
 
   int LastChannels() const { return shape_.width << (shape_.stages - 1); }
   int LastPositions() const { return blocks_.back().second.convolution.patches.Positions(); }
 
-  Device& device_;
   ConvShape shape_;
   GratingTask task_;
-  std::vector<Parameter> parameters_;
   Unit stem_;
   std::vector<Block> blocks_;
   size_t classifier_ = 0;  // weights, then biases
-  PrefetchedRows prefetched_;
 };
 
 }  // namespace hotpack::train

@@ -1,8 +1,6 @@
 #include "bench/train/mlp_model.h"
 
 #include <algorithm>
-#include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "bench/train/kernels.h"
@@ -17,22 +15,14 @@ int Slices(int rows) { return std::min(kSlices, rows); }
 }  // namespace
 
 Mlp::Mlp(Device& device, const MlpShape& shape, uint64_t seed)
-    : device_(device), shape_(shape), task_(seed, shape.features, shape.classes) {
+    : Classifier(device, shape.classes), shape_(shape), task_(seed, shape.features, shape.classes) {
   parameters_.reserve(static_cast<size_t>(shape.layers) * 2);
   for (int layer = 0; layer < shape.layers; ++layer) {
-    const int64_t in = InputColumns(layer), out = OutputColumns(layer);
-    Parameter& weights = parameters_.emplace_back();
-    weights.value = Tensor(device_, in * out);
-    // Variance 2 / inputs keeps the activations' scale (He et al. 2015); a uniform of half-width s has variance s² / 3.
-    const float scale = std::sqrt(6.0f / static_cast<float>(in));
-    FillUniform(weights.value.data(), in * out, seed + static_cast<uint64_t>(layer) * 0x51ed2701u, scale);
-    Parameter& biases = parameters_.emplace_back();
-    biases.value = Tensor(device_, out);
-    Fill(biases.value.data(), out, 0.0f);
+    const uint64_t layer_seed = SeedOf(seed, static_cast<size_t>(layer));
+    parameters_.emplace_back().value = RandomWeights(device_, InputColumns(layer), OutputColumns(layer), layer_seed);
+    parameters_.emplace_back().value = Filled(device_, OutputColumns(layer), 0.0f);
   }
 }
-
-void Mlp::Prefetch(int64_t number, int rows) { prefetched_.Push(StartCopy(device_, task_.MakeBatch(number, rows))); }
 
 Tensor Mlp::Forward(Tensor input, int rows, std::vector<Saved>* saved) {
   for (int layer = 0; layer < shape_.layers; ++layer) {
@@ -75,19 +65,7 @@ Tensor Mlp::LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows
   return input_gradient;
 }
 
-Tensor Mlp::LossAndGradients(float weight) {
-  LabelledRows inputs = prefetched_.Take(device_);
-  const int rows = inputs.rows;
-  std::vector<Saved> saved;
-  Tensor logits = Forward(std::move(inputs.features), rows, &saved);
-  Tensor probabilities;
-  Tensor loss = MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, &probabilities);
-  if (weight != 1.0f) Scale(loss.data(), loss.data(), 1, weight);
-
-  Tensor gradient(device_, probabilities.count());
-  SoftmaxLossBackward(probabilities.data(), inputs.labels.data(), gradient.data(), rows, shape_.classes, weight);
-  probabilities.Reset();
-  inputs.labels.Reset();
+void Mlp::Backward(std::vector<Saved> saved, Tensor gradient, int rows) {
   for (int layer = shape_.layers - 1; layer >= 0; --layer) {
     Saved& keep = saved[static_cast<size_t>(layer)];
     if (!keep.sum.empty()) {
@@ -98,20 +76,13 @@ Tensor Mlp::LossAndGradients(float weight) {
     }
     gradient = LayerBackward(layer, std::move(gradient), std::move(keep.input), rows);
   }
-  return loss;
 }
 
-Tensor Mlp::Loss() {
-  LabelledRows inputs = prefetched_.Take(device_);
-  Tensor logits = Forward(std::move(inputs.features), inputs.rows, nullptr);
-  return MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, nullptr);
-}
-
-double Mlp::Evaluate(int64_t number, int rows) {
-  LabelledRows inputs = StartCopy(device_, task_.MakeBatch(number, rows));
-  device_.WaitForCopies();
-  Tensor logits = Forward(std::move(inputs.features), rows, nullptr);
-  return CorrectShare(device_, logits, inputs.labels, shape_.classes);
+Tensor Mlp::LossAndGradients(float weight) {
+  std::vector<Saved> saved;
+  return LossAndGradientsBy(
+      weight, [&](Tensor features, int rows) { return Forward(std::move(features), rows, &saved); },
+      [&](Tensor gradient, int rows) { Backward(std::move(saved), std::move(gradient), rows); });
 }
 
 }  // namespace hotpack::train

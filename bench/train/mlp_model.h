@@ -11,13 +11,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/train/classifier.h"
 #include "bench/train/task.h"
 #include "bench/train/tensor.h"
-#include "bench/train/workload.h"
 
 namespace hotpack::train {
 
@@ -28,22 +27,21 @@ struct MlpShape {
   int classes = 0;   // ≥ 2
 };
 
-class Mlp : public Workload {
+class Mlp : public Classifier {
  public:
   Mlp(Device& device, const MlpShape& shape, uint64_t seed);
 
-  std::vector<Parameter>& parameters() override { return parameters_; }  // weights, biases, weights, biases, ...
-  void Prefetch(int64_t number, int rows) override;
+  // Parameters: weights, biases, weights, biases, ...
   Tensor LossAndGradients(float weight) override;
-  Tensor Loss() override;
-  double Evaluate(int64_t number, int rows) override;  // the share of rows whose largest logit is the label's
-  std::string MeritName() const override { return "accuracy"; }
 
  private:
   struct Saved {
     Tensor input;  // of the linear layer
     Tensor sum;    // with bias, before the activation; empty in the last layer
   };
+
+  Batch MakeBatch(int64_t number, int rows) const override { return task_.MakeBatch(number, rows); }
+  Tensor Logits(Tensor features, int rows, Purpose) override { return Forward(std::move(features), rows, nullptr); }
 
   int InputColumns(int layer) const { return layer == 0 ? shape_.features : shape_.width; }
   int OutputColumns(int layer) const { return layer + 1 == shape_.layers ? shape_.classes : shape_.width; }
@@ -52,12 +50,10 @@ class Mlp : public Workload {
 
   Tensor Forward(Tensor input, int rows, std::vector<Saved>* saved);
   Tensor LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows);
+  void Backward(std::vector<Saved> saved, Tensor gradient, int rows);
 
-  Device& device_;
   MlpShape shape_;
   Task task_;
-  std::vector<Parameter> parameters_;
-  PrefetchedRows prefetched_;
 };
 
 }  // namespace hotpack::train

@@ -41,11 +41,6 @@ Settings Defaults(const Program& program) {
   return settings;
 }
 
-CLI::Option* AddNumber(CLI::App& app, const std::string& name, int& value, int least, int most,
-                       const std::string& help) {
-  return app.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
-}
-
 // An option whose values are names.
 template <typename T>
 void AddChoice(CLI::App& app, const std::string& name, T& value, const std::map<std::string, T>& names,
@@ -154,6 +149,11 @@ int RunTraining(const Program& program, Device& device, const Settings& settings
 }
 
 }  // namespace
+
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, int& value, int least, int most,
+                       const std::string& help) {
+  return app.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+}
 
 int RunProgram(const Program& program, int argc, char** argv) {
   Settings settings = Defaults(program);

@@ -30,6 +30,13 @@ struct Program {
   int tiny_rows = 4;  // of that workload's batch
 };
 
+// Defined by each program.
+Program MakeProgram();
+
+// An option whose value is a number in [least, most].
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, int& value, int least, int most,
+                       const std::string& help);
+
 // Runs a program. Returns the exit code: 0; 1 if the device or the run fails; 2 on bad input (one line on stderr).
 // Common options: --batch --steps --epochs --last-rows --evaluations --accumulate --optimizer sgd|adam --rate
 // --allocator cuda|cuda-async|hotpack --streams 1|2 --seed --losses FILE --check-gradients.

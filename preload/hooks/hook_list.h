@@ -48,37 +48,49 @@
   X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1, (CUcontext peer, unsigned int flags)) \
   X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1, (CUmemoryPool pool, const CUmemAccessDesc* map, size_t count))
 
-// retry_hooks.cc
+// retry_hooks.cc. A sixth field: the parameters' names.
 #define HOTPACK_RETRY_HOOKS(X)                                                                                        \
   X(cuMemCreate, "cuMemCreate", 10020, 1,                                                                             \
-    (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp* prop, unsigned long long flags)) \
-  X(cuMemAllocManaged, "cuMemAllocManaged", 6000, 1, (CUdeviceptr * address, size_t bytes, unsigned int flags))       \
-  X(cuMemPoolCreate, "cuMemPoolCreate", 11020, 1, (CUmemoryPool * pool, const CUmemPoolProps* props))                 \
-  X(cuArrayCreate_v2, "cuArrayCreate", 3020, 1, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR* descriptor))           \
-  X(cuArray3DCreate_v2, "cuArray3DCreate", 3020, 1, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor))     \
+    (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp* prop, unsigned long long flags), \
+    (handle, bytes, prop, flags))                                                                                     \
+  X(cuMemAllocManaged, "cuMemAllocManaged", 6000, 1, (CUdeviceptr * address, size_t bytes, unsigned int flags),       \
+    (address, bytes, flags))                                                                                          \
+  X(cuMemPoolCreate, "cuMemPoolCreate", 11020, 1, (CUmemoryPool * pool, const CUmemPoolProps* props), (pool, props))  \
+  X(cuArrayCreate_v2, "cuArrayCreate", 3020, 1, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR* descriptor),           \
+    (array, descriptor))                                                                                              \
+  X(cuArray3DCreate_v2, "cuArray3DCreate", 3020, 1, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor),     \
+    (array, descriptor))                                                                                              \
   X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, 1,                                                        \
-    (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor, unsigned int levels))                       \
-  X(cuModuleLoad, "cuModuleLoad", 2000, 1, (CUmodule * module, const char* file))                                     \
-  X(cuModuleLoadData, "cuModuleLoadData", 2000, 1, (CUmodule * module, const void* image))                            \
+    (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor, unsigned int levels),                       \
+    (array, descriptor, levels))                                                                                      \
+  X(cuModuleLoad, "cuModuleLoad", 2000, 1, (CUmodule * module, const char* file), (module, file))                     \
+  X(cuModuleLoadData, "cuModuleLoadData", 2000, 1, (CUmodule * module, const void* image), (module, image))           \
   X(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, 1,                                                                \
-    (CUmodule * module, const void* image, unsigned int count, CUjit_option* options, void** values))                 \
-  X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, 1, (CUmodule * module, const void* image))                  \
+    (CUmodule * module, const void* image, unsigned int count, CUjit_option* options, void** values),                 \
+    (module, image, count, options, values))                                                                          \
+  X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, 1, (CUmodule * module, const void* image), (module, image)) \
   X(cuLibraryLoadData, "cuLibraryLoadData", 12000, 1,                                                                 \
     (CUlibrary * library, const void* code, CUjit_option* jit, void** jit_values, unsigned int jit_count,             \
-     CUlibraryOption* options, void** values, unsigned int count))                                                    \
+     CUlibraryOption* options, void** values, unsigned int count),                                                    \
+    (library, code, jit, jit_values, jit_count, options, values, count))                                              \
   X(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, 1,                                                         \
     (CUlibrary * library, const char* file, CUjit_option* jit, void** jit_values, unsigned int jit_count,             \
-     CUlibraryOption* options, void** values, unsigned int count))                                                    \
+     CUlibraryOption* options, void** values, unsigned int count),                                                    \
+    (library, file, jit, jit_values, jit_count, options, values, count))                                              \
   X(cuGraphInstantiate, "cuGraphInstantiate", 10000, 1,                                                               \
-    (CUgraphExec * executable, CUgraph graph, CUgraphNode * node, char* log, size_t bytes))                           \
+    (CUgraphExec * executable, CUgraph graph, CUgraphNode * node, char* log, size_t bytes),                           \
+    (executable, graph, node, log, bytes))                                                                            \
   X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, 1,                                                            \
-    (CUgraphExec * executable, CUgraph graph, CUgraphNode * node, char* log, size_t bytes))                           \
+    (CUgraphExec * executable, CUgraph graph, CUgraphNode * node, char* log, size_t bytes),                           \
+    (executable, graph, node, log, bytes))                                                                            \
   X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 1,                                             \
-    (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                                              \
+    (CUgraphExec * executable, CUgraph graph, unsigned long long flags), (executable, graph, flags))                  \
   X(cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000, 1,                                           \
-    (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters))                            \
+    (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters),                            \
+    (executable, graph, parameters))                                                                                  \
   X(cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams", 12000, 2,                                      \
-    (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters))
+    (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters),                            \
+    (executable, graph, parameters))
 
 #define HOTPACK_STREAM_HOOKS(X)                                                                                   \
   X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                               \

@@ -47,7 +47,7 @@ struct Row {
   NotedCell* cell;
 };
 
-#define HOTPACK_ROW(symbol, base, version, stream, parameters) \
+#define HOTPACK_ROW(symbol, base, version, stream, ...) \
   {#symbol, base, version, stream, reinterpret_cast<void*>(&Hook_##symbol), nullptr, nullptr, nullptr},
 #define HOTPACK_WORK_ROW(symbol, base, version, stream, where) \
   {#symbol,                                                    \

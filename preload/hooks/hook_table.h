@@ -38,7 +38,7 @@ void* NextOf(HookId id);
 // The hook functions. Their C++ names differ, because cuda.h makes macros of most driver names; the assembler label
 // sets the exported name. Linked with -Bsymbolic, so their addresses are hotpack's even if another preload has the same
 // names.
-#define HOTPACK_DECLARE(symbol, base, version, stream, parameters) \
+#define HOTPACK_DECLARE(symbol, base, version, stream, parameters, ...) \
   HOTPACK_EXPORT CUresult Hook_##symbol parameters __asm__(#symbol);
 HOTPACK_HOOKS(HOTPACK_DECLARE)
 #undef HOTPACK_DECLARE

@@ -56,10 +56,12 @@ bool Serve(CUdeviceptr* address, size_t bytes) noexcept try {
   return false;
 }
 
-bool ServeAsync(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept try {
+// Serves a request in stream order if `from_default_pool()`: the others are the driver's.
+template <typename Predicate>
+bool ServeAsync(CUdeviceptr* address, size_t bytes, CUstream stream, Predicate from_default_pool) noexcept try {
   DeviceAddress served = 0;
   if (address == nullptr || bytes == 0) return false;
-  if (!CurrentPoolIsDefault()) {
+  if (!from_default_pool()) {
     hotpack::NotePassedThrough();
     return false;
   }
@@ -70,18 +72,12 @@ bool ServeAsync(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept tr
   return false;
 }
 
-bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept try {
-  DeviceAddress served = 0;
-  if (address == nullptr || bytes == 0) return false;
-  if (!IsDefaultPool(pool)) {
-    hotpack::NotePassedThrough();
-    return false;
-  }
-  if (!hotpack::AllocateAsync(bytes, stream, &served)) return false;
-  *address = served;
-  return true;
-} catch (...) {
-  return false;
+bool ServeFromCurrentPool(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept {
+  return ServeAsync(address, bytes, stream, [] { return CurrentPoolIsDefault(); });
+}
+
+bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept {
+  return ServeAsync(address, bytes, stream, [=] { return IsDefaultPool(pool); });
 }
 
 // Returns the driver's answer to a request that was not served.
@@ -143,14 +139,14 @@ CUresult Hook_cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdevicep
 
 CUresult Hook_cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   HookScope scope;
-  if (scope.Active() && ServeAsync(address, bytes, stream)) return CUDA_SUCCESS;
+  if (scope.Active() && ServeFromCurrentPool(address, bytes, stream)) return CUDA_SUCCESS;
   return Ask(scope, "cuMemAllocAsync", address, bytes,
              [=] { return HOTPACK_NEXT(cuMemAllocAsync)(address, bytes, stream); });
 }
 
 CUresult Hook_cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) {
   HookScope scope;
-  if (scope.Active() && ServeAsync(address, bytes, PerThread(stream))) return CUDA_SUCCESS;
+  if (scope.Active() && ServeFromCurrentPool(address, bytes, PerThread(stream))) return CUDA_SUCCESS;
   return Ask(scope, "cuMemAllocAsync", address, bytes,
              [=] { return HOTPACK_NEXT(cuMemAllocAsync_ptsz)(address, bytes, stream); });
 }

@@ -34,36 +34,57 @@ cudnnStatus_t Check(cudnnHandle_t handle, const Shapes& s) {
   return fits ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-// `with`, `without`: the two algorithms of this direction.
-template <typename Algorithm>
-cudnnStatus_t WorkspaceOf(cudnnHandle_t handle, const Shapes& s, Algorithm algorithm, Algorithm with, Algorithm without,
+// The algorithms of each direction, and its type of results.
+struct Forward {
+  using Algorithm = cudnnConvolutionFwdAlgo_t;
+  using Performance = cudnnConvolutionFwdAlgoPerf_t;
+  static constexpr Algorithm kWithWorkspace = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  static constexpr Algorithm kPlain = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
+};
+struct BackwardData {
+  using Algorithm = cudnnConvolutionBwdDataAlgo_t;
+  using Performance = cudnnConvolutionBwdDataAlgoPerf_t;
+  static constexpr Algorithm kWithWorkspace = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+  static constexpr Algorithm kPlain = CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
+};
+struct BackwardFilter {
+  using Algorithm = cudnnConvolutionBwdFilterAlgo_t;
+  using Performance = cudnnConvolutionBwdFilterAlgoPerf_t;
+  static constexpr Algorithm kWithWorkspace = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+  static constexpr Algorithm kPlain = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0;
+};
+
+template <typename Direction>
+cudnnStatus_t WorkspaceOf(cudnnHandle_t handle, const Shapes& s, typename Direction::Algorithm algorithm,
                           size_t* bytes) {
   if (const cudnnStatus_t status = Check(handle, s); status != CUDNN_STATUS_SUCCESS) return status;
   if (bytes == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  if (algorithm != with && algorithm != without) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (algorithm != Direction::kWithWorkspace && algorithm != Direction::kPlain) return CUDNN_STATUS_NOT_SUPPORTED;
   int64_t output[CUDNN_DIM_MAX], filter[CUDNN_DIM_MAX];
   std::copy(s.output->dims, s.output->dims + s.output->count, output);
   std::copy(s.filter->dims, s.filter->dims + s.filter->count, filter);
-  *bytes = algorithm == with ? ConvolutionWorkspace(s.output->count, output, filter, ElementBits(s.output->type)) : 0;
+  *bytes = algorithm == Direction::kPlain
+               ? 0
+               : ConvolutionWorkspace(s.output->count, output, filter, ElementBits(s.output->type));
   return CUDNN_STATUS_SUCCESS;
 }
 
 // Returns the algorithms, faster first, without those that need more than `limit` bytes of workspace.
-template <typename Performance, typename Algorithm>
-cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, Algorithm with, Algorithm without, size_t limit,
-                   int requested, int* returned, Performance* results) {
+template <typename Direction>
+cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, size_t limit, int requested, int* returned,
+                   typename Direction::Performance* results) {
   if (requested < 1 || returned == nullptr || results == nullptr) return CUDNN_STATUS_BAD_PARAM;
   *returned = 0;
-  for (const Algorithm algorithm : {with, without}) {
+  for (const auto algorithm : {Direction::kWithWorkspace, Direction::kPlain}) {
     size_t bytes = 0;
-    const cudnnStatus_t status = WorkspaceOf(handle, s, algorithm, with, without, &bytes);
+    const cudnnStatus_t status = WorkspaceOf<Direction>(handle, s, algorithm, &bytes);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     if (*returned == requested || bytes > limit) continue;
-    Performance& result = results[(*returned)++];
+    auto& result = results[(*returned)++];
     result = {};
     result.algo = algorithm;
     result.status = CUDNN_STATUS_SUCCESS;
-    result.time = algorithm == with ? 1.0F : 2.0F;  // milliseconds: only the order matters
+    result.time = algorithm == Direction::kPlain ? 2.0F : 1.0F;  // milliseconds: only the order matters
     result.memory = bytes;
     result.determinism = CUDNN_DETERMINISTIC;
     result.mathType = s.convolution->math;
@@ -71,33 +92,41 @@ cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, Algorithm with, Algori
   return CUDNN_STATUS_SUCCESS;
 }
 
-// `input`, `filter`, `output` as in Shapes; `written` is one of them.
-template <typename Algorithm>
-cudnnStatus_t Convolve(cudnnHandle_t handle, const Shapes& s, Algorithm algorithm, Algorithm with, Algorithm without,
-                       const void* input, const void* filter, const void* output, const void* written, void* workspace,
-                       size_t workspace_bytes) {
+// The memory of a convolution: that of the Shapes of the same name. `written` is one of them.
+struct Memory {
+  const void *input, *filter, *output, *written;
+  void* workspace;
+  size_t workspace_bytes;
+};
+
+template <typename Direction>
+cudnnStatus_t Convolve(cudnnHandle_t handle, const Shapes& s, typename Direction::Algorithm algorithm,
+                       const Memory& m) {
   size_t needed = 0;
-  const cudnnStatus_t status = WorkspaceOf(handle, s, algorithm, with, without, &needed);
+  const cudnnStatus_t status = WorkspaceOf<Direction>(handle, s, algorithm, &needed);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  if (input == nullptr || filter == nullptr || output == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  if (workspace_bytes < needed || (needed > 0 && workspace == nullptr)) return CUDNN_STATUS_BAD_PARAM;
+  if (m.input == nullptr || m.filter == nullptr || m.output == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  if (m.workspace_bytes < needed || (needed > 0 && m.workspace == nullptr)) return CUDNN_STATUS_BAD_PARAM;
   Work work(handle);
   const auto tell = [&](const void* memory, uint64_t bytes) {
-    memory == written ? work.Write(memory, bytes) : work.Read(memory, bytes);
+    memory == m.written ? work.Write(memory, bytes) : work.Read(memory, bytes);
   };
-  tell(input, TensorBytes(*s.input));
-  tell(filter, TensorBytes(*s.filter));
-  tell(output, TensorBytes(*s.output));
-  work.Write(workspace, needed);
+  tell(m.input, TensorBytes(*s.input));
+  tell(m.filter, TensorBytes(*s.filter));
+  tell(m.output, TensorBytes(*s.output));
+  work.Write(m.workspace, needed);
   return CUDNN_STATUS_SUCCESS;
 }
 
-constexpr auto kForward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-constexpr auto kForwardPlain = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-constexpr auto kData = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-constexpr auto kDataPlain = CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
-constexpr auto kFilter = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
-constexpr auto kFilterPlain = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0;
+// Finding means trying: convolves once by the fastest algorithm that the workspace is large enough for.
+template <typename Direction>
+cudnnStatus_t Find(cudnnHandle_t handle, const Shapes& s, const Memory& m, int requested, int* returned,
+                   typename Direction::Performance* results) {
+  const cudnnStatus_t status = List<Direction>(handle, s, m.workspace_bytes, requested, returned, results);
+  if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
+  return Convolve<Direction>(handle, s, results[0].algo, m);
+}
+
 constexpr size_t kNoLimit = ~size_t{0};
 
 }  // namespace
@@ -138,21 +167,21 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
                                                       const cudnnConvolutionDescriptor_t c,
                                                       const cudnnTensorDescriptor_t y,
                                                       cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
-  return WorkspaceOf(handle, {x, y, w, c}, algorithm, kForward, kForwardPlain, bytes);
+  return WorkspaceOf<Forward>(handle, {x, y, w, c}, algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
                                                            const cudnnTensorDescriptor_t dy,
                                                            const cudnnConvolutionDescriptor_t c,
                                                            const cudnnTensorDescriptor_t dx,
                                                            cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
-  return WorkspaceOf(handle, {dx, dy, w, c}, algorithm, kData, kDataPlain, bytes);
+  return WorkspaceOf<BackwardData>(handle, {dx, dy, w, c}, algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                                                              const cudnnTensorDescriptor_t dy,
                                                              const cudnnConvolutionDescriptor_t c,
                                                              const cudnnFilterDescriptor_t dw,
                                                              cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
-  return WorkspaceOf(handle, {x, dy, dw, c}, algorithm, kFilter, kFilterPlain, bytes);
+  return WorkspaceOf<BackwardFilter>(handle, {x, dy, dw, c}, algorithm, bytes);
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
@@ -160,14 +189,14 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const
                                                      const cudnnConvolutionDescriptor_t c,
                                                      const cudnnTensorDescriptor_t y, const int requested,
                                                      int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
-  return List(handle, {x, y, w, c}, kForward, kForwardPlain, kNoLimit, requested, returned, results);
+  return List<Forward>(handle, {x, y, w, c}, kNoLimit, requested, returned, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
                                                           const cudnnTensorDescriptor_t dy,
                                                           const cudnnConvolutionDescriptor_t c,
                                                           const cudnnTensorDescriptor_t dx, const int requested,
                                                           int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
-  return List(handle, {dx, dy, w, c}, kData, kDataPlain, kNoLimit, requested, returned, results);
+  return List<BackwardData>(handle, {dx, dy, w, c}, kNoLimit, requested, returned, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                                                             const cudnnTensorDescriptor_t dy,
@@ -175,38 +204,30 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
                                                             const cudnnFilterDescriptor_t dw, const int requested,
                                                             int* returned,
                                                             cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-  return List(handle, {x, dy, dw, c}, kFilter, kFilterPlain, kNoLimit, requested, returned, results);
+  return List<BackwardFilter>(handle, {x, dy, dw, c}, kNoLimit, requested, returned, results);
 }
 
-// Finding means trying: uses the tensors once, with the given workspace.
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of,
                                                      const void* x, const cudnnFilterDescriptor_t w_of, const void* w,
                                                      const cudnnConvolutionDescriptor_t c,
                                                      const cudnnTensorDescriptor_t y_of, void* y, const int requested,
                                                      int* returned, cudnnConvolutionFwdAlgoPerf_t* results,
                                                      void* workspace, size_t bytes) {
-  const Shapes shapes{x_of, y_of, w_of, c};
-  const cudnnStatus_t status = List(handle, shapes, kForward, kForwardPlain, bytes, requested, returned, results);
-  if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
-  return Convolve(handle, shapes, results[0].algo, kForward, kForwardPlain, x, w, y, y, workspace, bytes);
+  return Find<Forward>(handle, {x_of, y_of, w_of, c}, {x, w, y, y, workspace, bytes}, requested, returned, results);
 }
 cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t w_of, const void* w, const cudnnTensorDescriptor_t dy_of,
     const void* dy, const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t dx_of, void* dx,
     const int requested, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results, void* workspace, size_t bytes) {
-  const Shapes shapes{dx_of, dy_of, w_of, c};
-  const cudnnStatus_t status = List(handle, shapes, kData, kDataPlain, bytes, requested, returned, results);
-  if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
-  return Convolve(handle, shapes, results[0].algo, kData, kDataPlain, dx, w, dy, dx, workspace, bytes);
+  return Find<BackwardData>(handle, {dx_of, dy_of, w_of, c}, {dx, w, dy, dx, workspace, bytes}, requested, returned,
+                            results);
 }
 cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of, const void* x, const cudnnTensorDescriptor_t dy_of,
     const void* dy, const cudnnConvolutionDescriptor_t c, const cudnnFilterDescriptor_t dw_of, void* dw,
     const int requested, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results, void* workspace, size_t bytes) {
-  const Shapes shapes{x_of, dy_of, dw_of, c};
-  const cudnnStatus_t status = List(handle, shapes, kFilter, kFilterPlain, bytes, requested, returned, results);
-  if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
-  return Convolve(handle, shapes, results[0].algo, kFilter, kFilterPlain, x, dw, dy, dw, workspace, bytes);
+  return Find<BackwardFilter>(handle, {x_of, dy_of, dw_of, c}, {x, dw, dy, dw, workspace, bytes}, requested, returned,
+                              results);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of,
@@ -214,21 +235,21 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const c
                                       const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algorithm,
                                       void* workspace, size_t bytes, const void*, const cudnnTensorDescriptor_t y_of,
                                       void* y) {
-  return Convolve(handle, {x_of, y_of, w_of, c}, algorithm, kForward, kForwardPlain, x, w, y, y, workspace, bytes);
+  return Convolve<Forward>(handle, {x_of, y_of, w_of, c}, algorithm, {x, w, y, y, workspace, bytes});
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t w_of,
                                            const void* w, const cudnnTensorDescriptor_t dy_of, const void* dy,
                                            const cudnnConvolutionDescriptor_t c,
                                            cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace, size_t bytes,
                                            const void*, const cudnnTensorDescriptor_t dx_of, void* dx) {
-  return Convolve(handle, {dx_of, dy_of, w_of, c}, algorithm, kData, kDataPlain, dx, w, dy, dx, workspace, bytes);
+  return Convolve<BackwardData>(handle, {dx_of, dy_of, w_of, c}, algorithm, {dx, w, dy, dx, workspace, bytes});
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of,
                                              const void* x, const cudnnTensorDescriptor_t dy_of, const void* dy,
                                              const cudnnConvolutionDescriptor_t c,
                                              cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace, size_t bytes,
                                              const void*, const cudnnFilterDescriptor_t dw_of, void* dw) {
-  return Convolve(handle, {x_of, dy_of, dw_of, c}, algorithm, kFilter, kFilterPlain, x, dw, dy, dw, workspace, bytes);
+  return Convolve<BackwardFilter>(handle, {x_of, dy_of, dw_of, c}, algorithm, {x, dw, dy, dw, workspace, bytes});
 }
 // y ← activation(alpha1 convolution(x, w) + alpha2 z + bias)
 cudnnStatus_t cudnnConvolutionBiasActivationForward(
@@ -239,7 +260,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_of, void* y) {
   if (z_of == nullptr || bias_of == nullptr || bias == nullptr || activation == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const cudnnStatus_t status =
-      Convolve(handle, {x_of, y_of, w_of, c}, algorithm, kForward, kForwardPlain, x, w, y, y, workspace, bytes);
+      Convolve<Forward>(handle, {x_of, y_of, w_of, c}, algorithm, {x, w, y, y, workspace, bytes});
   if (status != CUDNN_STATUS_SUCCESS) return status;
   simgpu::blas::Use(handle->stream, z, TensorBytes(*z_of), false);
   simgpu::blas::Use(handle->stream, bias, TensorBytes(*bias_of), false);

@@ -1,8 +1,28 @@
+#include <zstd.h>
+
 #include <algorithm>
+#include <memory>
 
 #include "simgpu/driver/image.h"
 
 namespace simgpu {
+
+// In pieces: a damaged `expected` must not decide how much memory is taken.
+bool DecompressZstd(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out) {
+  out->clear();
+  const std::unique_ptr<ZSTD_DStream, size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(), &ZSTD_freeDStream);
+  if (stream == nullptr) return false;
+  std::vector<char> piece(ZSTD_DStreamOutSize());
+  ZSTD_inBuffer input = {data, bytes, 0};
+  for (size_t left = 1; left != 0;) {  // 0 at the frame's end
+    ZSTD_outBuffer output = {piece.data(), piece.size(), 0};
+    left = ZSTD_decompressStream(stream.get(), &output, &input);
+    if (ZSTD_isError(left) != 0 || output.pos > expected - out->size()) return false;
+    out->insert(out->end(), piece.data(), piece.data() + output.pos);
+    if (left != 0 && input.pos == bytes && output.pos < output.size) return false;  // cut off
+  }
+  return out->size() == expected;
+}
 
 // LZ4 block format: a token of two nibbles (literals, match length - 4), each continued by bytes of 255; the literals;
 // a distance of two bytes; the match. The last sequence has literals only.

@@ -2,35 +2,38 @@
 #include "simgpu/driver/api.h"
 
 namespace simgpu {
+namespace {
+
+struct Error {
+  CUresult code;
+  const char* name;
+  const char* text;
+};
+constexpr Error kErrors[] = {
+#define SIMGPU_ERROR(code, text) {code, #code, text},
+#include "simgpu/driver/errors.inc"
+#undef SIMGPU_ERROR
+};
+
+CUresult Describe(CUresult code, const char* Error::*member, const char** result) {
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *result = nullptr;
+  for (const Error& error : kErrors) {
+    if (error.code == code) *result = error.*member;
+  }
+  return *result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
 
 SIMGPU_API cuGetErrorName(CUresult error, const char** name) {
   SIMGPU_ENTER_ANYTIME(cuGetErrorName);
-  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *name = nullptr;
-  switch (error) {
-#define SIMGPU_ERROR(code, text) \
-  case code:                     \
-    *name = #code;               \
-    return CUDA_SUCCESS;
-#include "simgpu/driver/errors.inc"
-#undef SIMGPU_ERROR
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  return Describe(error, &Error::name, name);
 }
 
 SIMGPU_API cuGetErrorString(CUresult error, const char** string) {
   SIMGPU_ENTER_ANYTIME(cuGetErrorString);
-  if (string == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *string = nullptr;
-  switch (error) {
-#define SIMGPU_ERROR(code, text) \
-  case code:                     \
-    *string = text;              \
-    return CUDA_SUCCESS;
-#include "simgpu/driver/errors.inc"
-#undef SIMGPU_ERROR
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  return Describe(error, &Error::text, string);
 }
 
 SIMGPU_API cuProfilerStart() {

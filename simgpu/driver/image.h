@@ -32,7 +32,8 @@ bool ReadImage(const void* data, Image* image);
 // Adds the declarations of PTX text; known ones stay.
 void ReadPtx(const std::string& text, Image* image);
 
-// Append the decompressed bytes to *out. Return false if malformed, or not `expected` bytes. (zstd: RFC 8878.)
+// Decompress the first frame (zstd, RFC 8878) or a block (LZ4) into *out, which is empty before. Return false if
+// malformed, or not `expected` bytes.
 bool DecompressZstd(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out);
 bool DecompressLz4(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out);
 

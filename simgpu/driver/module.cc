@@ -18,7 +18,7 @@ Kernel* From(CUkernel handle) { return reinterpret_cast<Kernel*>(handle); }
 Kernel* From(CUfunction handle) { return reinterpret_cast<Kernel*>(handle); }
 
 CUresult Load(Driver& d, Library** result, const void* data, Context* context) {
-  if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (result == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto library = std::make_unique<Library>();
   if (!ReadImage(data, &library->image)) return CUDA_ERROR_INVALID_IMAGE;
   library->context = context;
@@ -36,7 +36,7 @@ CUresult Load(Driver& d, Library** result, const void* data, Context* context) {
 }
 
 CUresult LoadFile(Driver& d, Library** result, const char* path, Context* context) {
-  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (result == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
   FILE* file = fopen(path, "rbe");
   if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
   std::vector<char> data;
@@ -108,6 +108,27 @@ CUresult ParameterInfo(Driver& d, Kernel* kernel, size_t index, size_t* offset, 
   return CUDA_SUCCESS;
 }
 
+// Name and library of a kernel, and the number of kernels of a library.
+CUresult GetName(Driver& d, Kernel* kernel, const char** name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
+  *name = kernel->name.c_str();
+  return CUDA_SUCCESS;
+}
+
+CUresult GetLibrary(Driver& d, Kernel* kernel, Library** library) {
+  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
+  *library = kernel->library;
+  return CUDA_SUCCESS;
+}
+
+CUresult GetCount(Driver& d, Library* library, unsigned* count) {
+  if (count == nullptr || !d.libraries.contains(library)) return CUDA_ERROR_INVALID_VALUE;
+  *count = library->kernels.size();
+  return CUDA_SUCCESS;
+}
+
 CUresult Enumerate(Driver& d, Library* library, Kernel** result, unsigned count) {
   if (!d.libraries.contains(library)) return CUDA_ERROR_INVALID_HANDLE;
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -120,12 +141,11 @@ CUresult Enumerate(Driver& d, Library* library, Kernel** result, unsigned count)
 
 }  // namespace
 
-#define SIMGPU_MODULE_LOAD(name, parameters, call)          \
-  SIMGPU_API name parameters {                              \
-    SIMGPU_ENTER(name);                                     \
-    SIMGPU_CONTEXT(context);                                \
-    if (module == nullptr) return CUDA_ERROR_INVALID_VALUE; \
-    return call;                                            \
+#define SIMGPU_MODULE_LOAD(name, parameters, call) \
+  SIMGPU_API name parameters {                     \
+    SIMGPU_ENTER(name);                            \
+    SIMGPU_CONTEXT(context);                       \
+    return call;                                   \
   }
 
 SIMGPU_MODULE_LOAD(cuModuleLoad, (CUmodule * module, const char* path),
@@ -149,9 +169,7 @@ SIMGPU_API cuModuleGetFunction(CUfunction* function, CUmodule module, const char
 
 SIMGPU_API cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
   SIMGPU_ENTER(cuModuleGetFunctionCount);
-  if (count == nullptr || !d.libraries.contains(FromModule(module))) return CUDA_ERROR_INVALID_VALUE;
-  *count = FromModule(module)->kernels.size();
-  return CUDA_SUCCESS;
+  return GetCount(d, FromModule(module), count);
 }
 
 SIMGPU_API cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
@@ -174,14 +192,12 @@ SIMGPU_API cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 SIMGPU_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
                              void**, unsigned) {
   SIMGPU_ENTER(cuLibraryLoadData);
-  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Load(d, reinterpret_cast<Library**>(library), code, nullptr);
 }
 
 SIMGPU_API cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned,
                                  CUlibraryOption*, void**, unsigned) {
   SIMGPU_ENTER(cuLibraryLoadFromFile);
-  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return LoadFile(d, reinterpret_cast<Library**>(library), path, nullptr);
 }
 
@@ -197,9 +213,7 @@ SIMGPU_API cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* n
 
 SIMGPU_API cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
   SIMGPU_ENTER(cuLibraryGetKernelCount);
-  if (count == nullptr || !d.libraries.contains(FromLibrary(library))) return CUDA_ERROR_INVALID_VALUE;
-  *count = FromLibrary(library)->kernels.size();
-  return CUDA_SUCCESS;
+  return GetCount(d, FromLibrary(library), count);
 }
 
 SIMGPU_API cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
@@ -229,34 +243,22 @@ SIMGPU_API cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
 
 SIMGPU_API cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   SIMGPU_ENTER(cuKernelGetLibrary);
-  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!d.kernels.contains(From(kernel))) return CUDA_ERROR_INVALID_HANDLE;
-  *library = reinterpret_cast<CUlibrary>(From(kernel)->library);
-  return CUDA_SUCCESS;
+  return GetLibrary(d, From(kernel), reinterpret_cast<Library**>(library));
 }
 
 SIMGPU_API cuFuncGetModule(CUmodule* module, CUfunction function) {
   SIMGPU_ENTER(cuFuncGetModule);
-  if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!d.kernels.contains(From(function))) return CUDA_ERROR_INVALID_HANDLE;
-  *module = reinterpret_cast<CUmodule>(From(function)->library);
-  return CUDA_SUCCESS;
+  return GetLibrary(d, From(function), reinterpret_cast<Library**>(module));
 }
 
 SIMGPU_API cuKernelGetName(const char** name, CUkernel kernel) {
   SIMGPU_ENTER(cuKernelGetName);
-  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!d.kernels.contains(From(kernel))) return CUDA_ERROR_INVALID_HANDLE;
-  *name = From(kernel)->name.c_str();
-  return CUDA_SUCCESS;
+  return GetName(d, From(kernel), name);
 }
 
 SIMGPU_API cuFuncGetName(const char** name, CUfunction function) {
   SIMGPU_ENTER(cuFuncGetName);
-  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!d.kernels.contains(From(function))) return CUDA_ERROR_INVALID_HANDLE;
-  *name = From(function)->name.c_str();
-  return CUDA_SUCCESS;
+  return GetName(d, From(function), name);
 }
 
 SIMGPU_API cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* bytes) {

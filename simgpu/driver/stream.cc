@@ -87,8 +87,8 @@ static CUresult Destroy(CUstream handle) {
 SIMGPU_API cuStreamDestroy(CUstream handle) { return Destroy(handle); }
 SIMGPU_API cuStreamDestroy_v2(CUstream handle) { return Destroy(handle); }
 
-static CUresult Synchronize(CUstream handle, DefaultStream variant) {
-  SIMGPU_ENTER(cuStreamSynchronize);
+// All submitted work has run when the host asks, so a query waits as well.
+static CUresult Wait(Driver& d, CUstream handle, DefaultStream variant) {
   SIMGPU_STREAM(stream, handle, variant);
   if (stream->capture != nullptr) {
     stream->capture->valid = false;
@@ -100,20 +100,17 @@ static CUresult Synchronize(CUstream handle, DefaultStream variant) {
   TrimPools(d);
   return CUDA_SUCCESS;
 }
+
+static CUresult Synchronize(CUstream handle, DefaultStream variant) {
+  SIMGPU_ENTER(cuStreamSynchronize);
+  return Wait(d, handle, variant);
+}
 SIMGPU_API cuStreamSynchronize(CUstream handle) { return Synchronize(handle, DefaultStream::kLegacy); }
 SIMGPU_API cuStreamSynchronize_ptsz(CUstream handle) { return Synchronize(handle, DefaultStream::kPerThread); }
 
 static CUresult Query(CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuStreamQuery);
-  SIMGPU_STREAM(stream, handle, variant);
-  if (stream->capture != nullptr) {
-    stream->capture->valid = false;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  if (stream == stream->context->legacy) d.order.Submit(stream->order);
-  d.order.HostSawStream(stream->order);
-  TrimPools(d);
-  return CUDA_SUCCESS;
+  return Wait(d, handle, variant);
 }
 SIMGPU_API cuStreamQuery(CUstream handle) { return Query(handle, DefaultStream::kLegacy); }
 SIMGPU_API cuStreamQuery_ptsz(CUstream handle) { return Query(handle, DefaultStream::kPerThread); }

@@ -8,35 +8,44 @@ namespace {
 
 CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-CUresult Copy(const DriverTable& drv, int pt, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+// Copies by that one of the driver's four functions which the kind names. Those in stream order take a stream as well.
+template <typename... Stream>
+CUresult CopyBy(CUresult (*to_device)(CUdeviceptr, const void*, size_t, Stream...),
+                CUresult (*to_host)(void*, CUdeviceptr, size_t, Stream...),
+                CUresult (*on_device)(CUdeviceptr, CUdeviceptr, size_t, Stream...),
+                CUresult (*by_address)(CUdeviceptr, CUdeviceptr, size_t, Stream...), void* to, const void* from,
+                size_t bytes, cudaMemcpyKind kind, Stream... stream) {
   switch (kind) {
     case cudaMemcpyHostToDevice:
-      return drv.cuMemcpyHtoD[pt](Address(to), from, bytes);
+      return to_device(Address(to), from, bytes, stream...);
     case cudaMemcpyDeviceToHost:
-      return drv.cuMemcpyDtoH[pt](to, Address(from), bytes);
+      return to_host(to, Address(from), bytes, stream...);
     case cudaMemcpyDeviceToDevice:
-      return drv.cuMemcpyDtoD[pt](Address(to), Address(from), bytes);
+      return on_device(Address(to), Address(from), bytes, stream...);
     case cudaMemcpyHostToHost:
     case cudaMemcpyDefault:
-      return drv.cuMemcpy[pt](Address(to), Address(from), bytes);
+      return by_address(Address(to), Address(from), bytes, stream...);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult Copy(const DriverTable& drv, int pt, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return CopyBy(drv.cuMemcpyHtoD[pt], drv.cuMemcpyDtoH[pt], drv.cuMemcpyDtoD[pt], drv.cuMemcpy[pt], to, from, bytes,
+                kind);
+}
+
 CUresult CopyAsync(const DriverTable& drv, int pt, void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                    cudaStream_t stream) {
-  switch (kind) {
-    case cudaMemcpyHostToDevice:
-      return drv.cuMemcpyHtoDAsync[pt](Address(to), from, bytes, stream);
-    case cudaMemcpyDeviceToHost:
-      return drv.cuMemcpyDtoHAsync[pt](to, Address(from), bytes, stream);
-    case cudaMemcpyDeviceToDevice:
-      return drv.cuMemcpyDtoDAsync[pt](Address(to), Address(from), bytes, stream);
-    case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-      return drv.cuMemcpyAsync[pt](Address(to), Address(from), bytes, stream);
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  return CopyBy(drv.cuMemcpyHtoDAsync[pt], drv.cuMemcpyDtoHAsync[pt], drv.cuMemcpyDtoDAsync[pt], drv.cuMemcpyAsync[pt],
+                to, from, bytes, kind, stream);
+}
+
+// Copies by `copy` to or from a variable of the device, `offset` bytes into it.
+template <typename CopyAt>
+cudaError_t CopyVariable(const void* symbol, size_t offset, CopyAt copy) {
+  CUdeviceptr base = 0;
+  const CUresult status = FindVariable(symbol, &base, nullptr);
+  return Set(status == CUDA_SUCCESS ? copy(reinterpret_cast<void*>(base + offset)) : status);
 }
 
 CUmemorytype TypeOf(cudaMemcpyKind kind, bool source) {
@@ -55,17 +64,24 @@ CUmemorytype TypeOf(cudaMemcpyKind kind, bool source) {
   return CU_MEMORYTYPE_UNIFIED;
 }
 
-CUDA_MEMCPY2D Spec(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                   cudaMemcpyKind kind) {
-  CUDA_MEMCPY2D s = {};
-  s.srcMemoryType = TypeOf(kind, true);
-  s.srcHost = from;
-  s.srcDevice = Address(from);
-  s.srcPitch = from_pitch;
-  s.dstMemoryType = TypeOf(kind, false);
-  s.dstHost = to;
-  s.dstDevice = Address(to);
-  s.dstPitch = to_pitch;
+// Sets what copies of planes and of boxes have in common.
+template <typename Spec>
+void SetEnds(Spec* s, void* to, size_t to_pitch, const void* from, size_t from_pitch, cudaMemcpyKind kind) {
+  *s = {};
+  s->srcMemoryType = TypeOf(kind, true);
+  s->srcHost = from;
+  s->srcDevice = Address(from);
+  s->srcPitch = from_pitch;
+  s->dstMemoryType = TypeOf(kind, false);
+  s->dstHost = to;
+  s->dstDevice = Address(to);
+  s->dstPitch = to_pitch;
+}
+
+CUDA_MEMCPY2D Spec2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                     cudaMemcpyKind kind) {
+  CUDA_MEMCPY2D s;
+  SetEnds(&s, to, to_pitch, from, from_pitch, kind);
   s.WidthInBytes = width;
   s.Height = height;
   return s;
@@ -78,19 +94,11 @@ namespace simgpu_runtime {
 CUresult Spec3D(const cudaMemcpy3DParms* p, CUDA_MEMCPY3D* s) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (p->srcArray != nullptr || p->dstArray != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  *s = {};
-  s->srcMemoryType = TypeOf(p->kind, true);
-  s->srcHost = p->srcPtr.ptr;
-  s->srcDevice = Address(p->srcPtr.ptr);
-  s->srcPitch = p->srcPtr.pitch;
+  SetEnds(s, p->dstPtr.ptr, p->dstPtr.pitch, p->srcPtr.ptr, p->srcPtr.pitch, p->kind);
   s->srcHeight = p->srcPtr.ysize;
   s->srcXInBytes = p->srcPos.x;
   s->srcY = p->srcPos.y;
   s->srcZ = p->srcPos.z;
-  s->dstMemoryType = TypeOf(p->kind, false);
-  s->dstHost = p->dstPtr.ptr;
-  s->dstDevice = Address(p->dstPtr.ptr);
-  s->dstPitch = p->dstPtr.pitch;
   s->dstHeight = p->dstPtr.ysize;
   s->dstXInBytes = p->dstPos.x;
   s->dstY = p->dstPos.y;
@@ -129,7 +137,7 @@ CUDART_BOTH(cudaMemcpy2D, cudaMemcpy2D_ptds,
              cudaMemcpyKind kind),
             (to, to_pitch, from, from_pitch, width, height, kind), {
               CUDART_READY();
-              const CUDA_MEMCPY2D spec = Spec(to, to_pitch, from, from_pitch, width, height, kind);
+              const CUDA_MEMCPY2D spec = Spec2D(to, to_pitch, from, from_pitch, width, height, kind);
               return Set(drv.cuMemcpy2DUnaligned[pt](&spec));
             })
 
@@ -138,7 +146,7 @@ CUDART_BOTH(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz,
              cudaMemcpyKind kind, cudaStream_t stream),
             (to, to_pitch, from, from_pitch, width, height, kind, stream), {
               CUDART_READY();
-              const CUDA_MEMCPY2D spec = Spec(to, to_pitch, from, from_pitch, width, height, kind);
+              const CUDA_MEMCPY2D spec = Spec2D(to, to_pitch, from, from_pitch, width, height, kind);
               return Set(drv.cuMemcpy2DAsync[pt](&spec, stream));
             })
 
@@ -215,20 +223,14 @@ CUDART_BOTH(cudaMemcpyToSymbol, cudaMemcpyToSymbol_ptds,
             (const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind),
             (symbol, from, bytes, offset, kind), {
               CUDART_READY();
-              CUdeviceptr base = 0;
-              const CUresult status = FindVariable(symbol, &base, nullptr);
-              if (status != CUDA_SUCCESS) return Set(status);
-              return Set(Copy(drv, pt, reinterpret_cast<void*>(base + offset), from, bytes, kind));
+              return CopyVariable(symbol, offset, [&](void* to) { return Copy(drv, pt, to, from, bytes, kind); });
             })
 
 CUDART_BOTH(cudaMemcpyFromSymbol, cudaMemcpyFromSymbol_ptds,
             (void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind),
             (to, symbol, bytes, offset, kind), {
               CUDART_READY();
-              CUdeviceptr base = 0;
-              const CUresult status = FindVariable(symbol, &base, nullptr);
-              if (status != CUDA_SUCCESS) return Set(status);
-              return Set(Copy(drv, pt, to, reinterpret_cast<const void*>(base + offset), bytes, kind));
+              return CopyVariable(symbol, offset, [&](void* from) { return Copy(drv, pt, to, from, bytes, kind); });
             })
 
 CUDART_BOTH(cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync_ptsz,
@@ -236,20 +238,16 @@ CUDART_BOTH(cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync_ptsz,
              cudaStream_t stream),
             (symbol, from, bytes, offset, kind, stream), {
               CUDART_READY();
-              CUdeviceptr base = 0;
-              const CUresult status = FindVariable(symbol, &base, nullptr);
-              if (status != CUDA_SUCCESS) return Set(status);
-              return Set(CopyAsync(drv, pt, reinterpret_cast<void*>(base + offset), from, bytes, kind, stream));
+              return CopyVariable(symbol, offset,
+                                  [&](void* to) { return CopyAsync(drv, pt, to, from, bytes, kind, stream); });
             })
 
 CUDART_BOTH(cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync_ptsz,
             (void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream),
             (to, symbol, bytes, offset, kind, stream), {
               CUDART_READY();
-              CUdeviceptr base = 0;
-              const CUresult status = FindVariable(symbol, &base, nullptr);
-              if (status != CUDA_SUCCESS) return Set(status);
-              return Set(CopyAsync(drv, pt, to, reinterpret_cast<const void*>(base + offset), bytes, kind, stream));
+              return CopyVariable(symbol, offset,
+                                  [&](void* from) { return CopyAsync(drv, pt, to, from, bytes, kind, stream); });
             })
 
 CUDART_API cudaGetSymbolAddress(void** address, const void* symbol) {

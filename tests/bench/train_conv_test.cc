@@ -13,6 +13,7 @@
 #include "bench/train/conv_model.h"
 #include "bench/train/kernels.h"
 #include "bench/train/trainer.h"
+#include "tests/bench/train_checks.h"
 #include "tests/bench/train_devices.h"
 
 namespace hotpack::train {
@@ -230,16 +231,15 @@ TrainOptions SmallTraining() {
 
 Floats Losses(Device& device, const TrainOptions& options, uint64_t seed = 1) {
   ConvNet model(device, kSmall, seed);
-  Floats losses;
-  Train(device, model, options, [&](int64_t, float loss) { losses.push_back(loss); });
-  return losses;
+  return Losses(device, model, options);
 }
 
 TEST(ConvNetTest, GradientsAgreeWithDifferencesOfTheLoss) {
   const auto device = MakeHostDevice();
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     ConvNet model(*device, kTinyConvShape, seed);
-    EXPECT_LT(LargestGradientError(*device, model, kTinyConvRows), kGradientTolerance) << "seed " << seed;
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ExpectRightGradients(*device, model, kTinyConvRows);
   }
 }
 
@@ -329,24 +329,9 @@ TEST(ConvNetTest, OnlyTrainingMovesTheRunningStatistics) {
 }
 
 TEST(ConvNetTest, StepsRepeatOneSequenceOfRequestsAndLeaveNothingBehind) {
-  CountingDevice device;
   TrainOptions options = SmallTraining();
   options.steps = 6;
-  std::vector<std::vector<size_t>> requests;
-  std::vector<size_t> live;
-  {
-    ConvNet model(device, kSmall, 1);
-    Train(device, model, options, [&](int64_t, float) {
-      requests.push_back(device.TakeRequests());
-      live.push_back(device.LiveBytes());
-    });
-  }
-  ASSERT_EQ(requests.size(), 6u);
-  for (size_t step = 2; step + 1 < requests.size(); ++step) {
-    EXPECT_EQ(requests[step], requests[1]) << "step " << step + 1;
-    EXPECT_EQ(live[step], live[1]);
-  }
-  EXPECT_EQ(device.LiveBytes(), 0u);
+  ExpectRepeatedSteps(options, [](Device& device) { return std::make_unique<ConvNet>(device, kSmall, 1); });
 }
 
 class PeakDevice : public CountingDevice {

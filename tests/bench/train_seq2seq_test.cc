@@ -10,6 +10,7 @@
 
 #include "bench/train/seq2seq_workload.h"
 #include "bench/train/trainer.h"
+#include "tests/bench/train_checks.h"
 #include "tests/bench/train_devices.h"
 
 namespace hotpack::train {
@@ -81,7 +82,8 @@ TEST(Seq2SeqTest, GradientsAgreeWithDifferencesOfTheLoss) {
     for (const int max_words : {1, 5}) {
       lengths.insert(TranslationTask(seed, kTiny.vocabulary, max_words).MakeBatch(1, 4).source_steps);
       Seq2SeqWorkload workload(*device, Options(kTiny, max_words), seed);
-      EXPECT_LT(LargestGradientError(*device, workload, 4), kGradientTolerance) << "seed " << seed << ", " << max_words;
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << max_words);
+      ExpectRightGradients(*device, workload, 4);
     }
   }
   EXPECT_GE(lengths.size(), 3u) << "lengths vary";
@@ -187,9 +189,7 @@ TEST(Seq2SeqTest, EqualRunsGiveEqualBits) {
   const auto device = MakeHostDevice();
   const auto losses = [&](uint64_t seed) {
     Seq2SeqWorkload workload(*device, Options(kSmall, 4), seed);
-    std::vector<float> values;
-    Train(*device, workload, SmallTraining(10), [&](int64_t, float loss) { values.push_back(loss); });
-    return values;
+    return Losses(*device, workload, SmallTraining(10));
   };
   EXPECT_EQ(losses(1), losses(1));
   EXPECT_NE(losses(1), losses(2));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "bench/train/kernels.h"
 #include "bench/train/mlp_model.h"
 #include "bench/train/trainer.h"
+#include "tests/bench/train_checks.h"
 #include "tests/bench/train_devices.h"
 
 namespace hotpack::train {
@@ -29,9 +31,7 @@ TrainOptions SmallTraining() {
 
 std::vector<float> Losses(Device& device, const TrainOptions& options, uint64_t seed = 1) {
   Mlp model(device, kSmall, seed);
-  std::vector<float> losses;
-  Train(device, model, options, [&](int64_t, float loss) { losses.push_back(loss); });
-  return losses;
+  return Losses(device, model, options);
 }
 
 // The gradients of the micro-batches with these numbers, each of weight 1 / their number.
@@ -50,7 +50,8 @@ TEST(TrainTest, GradientsAgreeWithDifferencesOfTheLoss) {
   const auto device = MakeHostDevice();
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Mlp model(*device, kTiny, seed);
-    EXPECT_LT(LargestGradientError(*device, model, 4), kGradientTolerance) << "seed " << seed;
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ExpectRightGradients(*device, model, 4);
   }
 }
 
@@ -147,25 +148,13 @@ TEST(TrainTest, TheLossHasItsWeight) {
 }
 
 TEST(TrainTest, StepsRepeatOneSequenceOfRequestsAndLeaveNothingBehind) {
-  CountingDevice device;
   TrainOptions options = SmallTraining();
   options.steps = 7;
-  std::vector<std::vector<size_t>> requests;
-  std::vector<size_t> live;
-  {
-    Mlp model(device, kSmall, 1);
-    Train(device, model, options, [&](int64_t, float) {
-      requests.push_back(device.TakeRequests());
-      live.push_back(device.LiveBytes());
-    });
-  }
-  for (size_t step = 2; step + 1 < requests.size(); ++step) {
-    EXPECT_EQ(requests[step], requests[1]) << "step " << step + 1;
-    EXPECT_EQ(live[step], live[1]);
-  }
+  const auto requests =
+      ExpectRepeatedSteps(options, [](Device& device) { return std::make_unique<Mlp>(device, kSmall, 1); });
+  ASSERT_EQ(requests.size(), 7u);
   EXPECT_EQ(requests.back().size() + 2, requests[1].size()) << "the last step prefetches no inputs and labels";
   EXPECT_GT(requests[0].size(), requests[1].size()) << "weights and optimizer state belong to the first step";
-  EXPECT_EQ(device.LiveBytes(), 0u);
 }
 
 TEST(TrainTest, GradientsAreCarriedIntoTheNextStep) {

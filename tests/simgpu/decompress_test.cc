@@ -92,6 +92,21 @@ TEST(Zstd, SurvivesDamage) {
   }
 }
 
+// A damaged length is refused, however much memory it asks for.
+TEST(Zstd, RefusesOtherLengths) {
+  if (!Have("zstd")) GTEST_SKIP() << "no zstd program";
+  std::mt19937 random(23);
+  const std::string input = MakeInput(4, 300000, &random);
+  const std::string packed = Pack("zstd -c --no-check -3", input);
+  const auto* data = reinterpret_cast<const uint8_t*>(packed.data());
+  std::vector<char> out;
+  for (const size_t expected : {size_t{0}, input.size() - 1, input.size() + 1, SIZE_MAX}) {
+    EXPECT_FALSE(simgpu::DecompressZstd(data, packed.size(), expected, &out)) << expected;
+  }
+  EXPECT_TRUE(simgpu::DecompressZstd(data, packed.size(), input.size(), &out));
+  EXPECT_FALSE(simgpu::DecompressZstd(data, 0, 0, &out));
+}
+
 // lz4 writes a frame: magic, descriptor, then blocks of 4-byte sizes. The block is what fat binaries hold.
 TEST(Lz4, ReadsWhatLz4Writes) {
   if (!Have("lz4")) GTEST_SKIP() << "no lz4 program";

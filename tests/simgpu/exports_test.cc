@@ -37,6 +37,9 @@ TEST_F(ExportsTest, OnlyTheApi) {
   ExpectOnly("libsimgpu_witness.so", "cuMem\\w+|cuGetProcAddress(_v2)?|cuDevicePrimaryCtxReset(_v2)?|dlsym");
 }
 
+// A program's own libzstd takes nothing from the driver's and gives it nothing.
+TEST_F(ExportsTest, Zstd) { EXPECT_EQ(Ask("nm -D", "libcuda.so.1").find("ZSTD"), std::string::npos); }
+
 TEST_F(ExportsTest, NamesAndBinding) {
   const std::string cuda = Ask("readelf -d", "libcuda.so.1"), cudart = Ask("readelf -d", "libcudart.so.13");
   EXPECT_NE(cuda.find("soname: [libcuda.so.1]"), std::string::npos);
