@@ -1,4 +1,4 @@
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 #include <fcntl.h>
 #include <signal.h>
