@@ -1,8 +1,5 @@
 #include "tests/support/subprocess.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,35 +8,18 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/cli/child_process.h"
+
 namespace hotpack_test {
 
 Outcome RunProgram(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment) {
   const TemporaryDirectory directory;
   const std::string out = directory.path() + "/out", err = directory.path() + "/err";
   const pid_t pid = fork();
-  if (pid == 0) {
-    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), STDOUT_FILENO);
-    dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
-    for (const auto& [name, value] : environment) {
-      if (value.empty()) {
-        unsetenv(name.c_str());
-      } else {
-        setenv(name.c_str(), value.c_str(), 1);
-      }
-    }
-    std::vector<char*> argv;
-    for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    execvp(argv[0], argv.data());
-    _exit(127);
-  }
-  int status = 0;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);  // a hang is a failure, not a wait
-    usleep(1000);
-  }
-  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), ReadFile(out), ReadFile(err)};
+  if (pid == 0) hotpack::Execute(command, environment, out, err);
+  // A hang is a failure, not a wait.
+  const auto end = hotpack::WaitUntil(pid, std::chrono::steady_clock::now() + std::chrono::seconds(120));
+  return {end ? hotpack::ExitCode(end->status) : 127, ReadFile(out), ReadFile(err)};
 }
 
 std::string SanitizerPreload() {
