@@ -30,8 +30,8 @@ struct ChildEnd {
   bool timed_out = false;  // killed at the deadline
 };
 
-// Waits for the end of the child `pid`. Kills it at the deadline; with `with_group`, all processes of its group. Returns
-// nothing if `pid` is no child of this process. Polls, because there is no waitpid with a deadline.
+// Waits for the end of the child `pid`. Kills it at the deadline; with `with_group`, all processes of its group.
+// Returns nothing if `pid` is no child of this process. Polls, because waitpid has no deadline.
 std::optional<ChildEnd> WaitUntil(pid_t pid, std::chrono::steady_clock::time_point deadline, bool with_group = false);
 
 }  // namespace hotpack
