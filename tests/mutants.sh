@@ -1,7 +1,80 @@
-# What the scripts that break sources on purpose have in common: to be sourced.
+# What the scripts that break sources on purpose have in common: to be sourced, with SOURCE_DIR BUILD_DIR CXX [NAME].
+#
+# A mutant is a line of a source file that is replaced. What includes the file is compiled again from the changed copy, and
+# linked with the rest as built. The mutant is caught if the check then fails with a report. Without NAME all mutants are
+# tried, else those whose name contains it.
+#
+# The script sets:
+#   flags      for the compiler
+#   libraries  whose sources are compiled again
+#   link       a function that links "$objects"/*.o with the rest
+#   check      a function that fails if it notices the mutant
+#   report     a function that prints what the check has reported in "$work/log"; fails if there is nothing
+source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+objects=$work/objects
+mkdir "$objects"
+survivors=0 mutants=0
+
+# copy_sources FOLDER...: the sources to break.
+copy_sources() { cp -r "${@/#/$source_dir/}" "$work/"; }
+
+# compile SOURCE OBJECT: SOURCE is the project's path.
+compile() { "$cxx" "${flags[@]}" -c "$work/$1" -o "$2"; }
+
+wanted() { [ -z "$only" ] || [[ "$1" == *"$only"* ]]; }
+
+# build_mutant FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation. Leaves the file as it was.
+build_mutant() {
+  local file=$1 source
+  local -a sources
+  mutants=$((mutants + 1))
+  cp "$work/$file" "$work/original"
+  replace_line "$work/$file" "$2" "$3"
+  rm -f "$objects"/*.o
+  mapfile -t sources < <(readers "$file" "${libraries[@]}")
+  [ ${#sources[@]} -gt 0 ] || exit 2
+  for source in "${sources[@]}"; do compile "$source" "$objects/${source//\//_}.o"; done
+  cp "$work/original" "$work/$file"
+  "$link"
+}
+
+# mutant NAME FILE LINE REPLACEMENT: must be caught.
+mutant() {
+  local name=$1 found
+  wanted "$name" || return 0
+  build_mutant "${@:2}"
+  if "$check" >"$work/log" 2>&1; then
+    echo "SURVIVED  $name"
+    survivors=$((survivors + 1))
+  elif found=$("$report"); then
+    echo "caught    $name: $found"
+  else
+    echo "SURVIVED  $name: the test fails, but without a report"
+    tail -n 20 "$work/log"
+    survivors=$((survivors + 1))
+  fi
+}
+
+# unbroken NAME FILE LINE REPLACEMENT: a change that breaks nothing. The check must pass, or to be caught says nothing.
+unbroken() {
+  wanted "$1" || return 0
+  build_mutant "${@:2}"
+  "$check" >"$work/log" 2>&1 || { cat "$work/log"; say "what is not broken fails: $1"; exit 1; }
+  echo "passes    $1"
+}
+
+# At the end of the script: exit code 0 if every mutant was caught, 2 if none has the name.
+end_of_mutants() {
+  [ "$mutants" != 0 ] || { say "no mutant is called '$only'"; exit 2; }
+  [ "$survivors" = 0 ]
+}
+
+say() { echo "$(basename "$0"): $*"; }
 
 # readers FILE TARGET...: the sources of those libraries whose objects depend on FILE, as ninja knows them; of a source, itself.
-# Needs $build_dir. Paths are the project's.
+# Paths are the project's.
 readers() {
   local file=$1 found
   shift
@@ -24,7 +97,7 @@ readers() {
       printed = 1
     }')
   if [ -z "$found" ]; then
-    echo "$(basename "$0"): nothing in $* reads $file" >&2
+    say "nothing in $* reads $file" >&2
     exit 2
   fi
   sort -u <<<"$found"
@@ -39,7 +112,7 @@ replace_line() {
     END {print n + 0 > "/dev/stderr"}' "$original" 2>&1 >"$file")
   rm -f "$original"
   if [ "$changed" != 1 ]; then
-    echo "$(basename "$0"): the line is there $changed times in $file: $line"
+    say "the line is there $changed times in $file: $line"
     exit 2
   fi
 }

@@ -8,7 +8,7 @@
 #include "bench/request_sequence.h"
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace hotpack::bench {
 namespace {

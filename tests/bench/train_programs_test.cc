@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

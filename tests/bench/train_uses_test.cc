@@ -11,7 +11,7 @@
 
 #include "profiler/trace_file.h"
 #include "profiler/uses.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tools/recording/demangle.h"
 
 namespace {

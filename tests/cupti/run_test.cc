@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

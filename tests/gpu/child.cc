@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <sstream>
 #include <vector>
+
+#include "tools/cli/child_process.h"
 
 extern char** environ;
 
@@ -61,21 +62,11 @@ std::string ChildOutcome::Value(const std::string& key) const {
 }
 
 std::string WaitForEnd(int pid, int seconds) {
-  const auto deadline = Clock::now() + std::chrono::seconds(seconds);
-  int status = 0;
-  for (;;) {
-    const pid_t ended = waitpid(pid, &status, WNOHANG);
-    if (ended == pid) break;
-    if (ended < 0) return "no such process";
-    if (Clock::now() >= deadline) {
-      kill(pid, SIGKILL);
-      waitpid(pid, &status, 0);
-      return "no end within " + std::to_string(seconds) + " s";
-    }
-    usleep(2000);
-  }
-  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  return "exit " + std::to_string(WEXITSTATUS(status));
+  const auto end = WaitUntil(pid, Clock::now() + std::chrono::seconds(seconds));
+  if (!end) return "no such process";
+  if (end->timed_out) return "no end within " + std::to_string(seconds) + " s";
+  if (WIFSIGNALED(end->status)) return "signal " + std::to_string(WTERMSIG(end->status));
+  return "exit " + std::to_string(WEXITSTATUS(end->status));
 }
 
 ChildOutcome RunChild(const std::string& name, int seconds) {

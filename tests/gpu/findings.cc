@@ -44,40 +44,7 @@ std::string Number(double value) {
   return text;
 }
 
-double NearestRank(const std::vector<double>& sorted, size_t tenths) {
-  const size_t rank = (sorted.size() * tenths + 9) / 10;  // from 1
-  return sorted[std::max<size_t>(rank, 1) - 1];
-}
-
 }  // namespace
-
-const char* ResultName(Result result) {
-  switch (result) {
-    case Result::kPass:
-      return "pass";
-    case Result::kFail:
-      return "fail";
-    case Result::kDiffers:
-      return "differs";
-    case Result::kSkip:
-      return "skip";
-  }
-  return "fail";
-}
-
-Figure Summarize(std::string name, std::string unit, std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  Figure figure;
-  figure.name = std::move(name);
-  figure.unit = std::move(unit);
-  figure.samples = samples.size();
-  const size_t half = samples.size() / 2;
-  figure.median = samples.size() % 2 == 1 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
-  figure.low = NearestRank(samples, 1);
-  // The last decile mirrors the first, so that of less than ten samples it is the largest.
-  figure.high = samples[samples.size() - std::max<size_t>((samples.size() + 9) / 10, 1)];
-  return figure;
-}
 
 std::string JsonString(const std::string& text) {
   std::string json = "\"";
@@ -127,7 +94,7 @@ bool Findings::Fact(bool ok, std::string name, std::string expected, std::string
 
 void Findings::AddFigure(std::string name, std::string unit, std::vector<double> samples) {
   if (samples.empty()) return;
-  Figure figure = Summarize(std::move(name), std::move(unit), std::move(samples));
+  Figure figure = check::Summarize(std::move(name), std::move(unit), std::move(samples));
   const std::string line = "figure: " + figure.name + ": " + Number(figure.median) + " " + figure.unit + " (" +
                            Number(figure.low) + " to " + Number(figure.high) + ")\n";
   WriteAll(STDERR_FILENO, line.data(), line.size());

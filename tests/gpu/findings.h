@@ -9,8 +9,7 @@
 //   differs  the driver differs from the documented facts on which hotpack relies: worth recording
 //   skip     not possible here; `seen` has the reason
 //
-// `low` and `high` are the first and the last decile (nearest rank from either end), so the least and the largest of
-// less than ten samples. Names are unique within a program, lower case, `case.what`.
+// `low` and `high` are the first and the last decile. Names are unique within a program, lower case, `case.what`.
 //
 // An abnormal end of the program loses nothing. Each finding goes to stderr as a line at once. Findings::Guard writes
 // the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
@@ -20,30 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/check/finding.h"
+
 namespace hotpack::gpu {
 
-enum class Result { kPass, kFail, kDiffers, kSkip };
-
-const char* ResultName(Result result);
-
-struct Finding {
-  std::string name;
-  Result result = Result::kPass;
-  std::string expected;
-  std::string seen;
-};
-
-struct Figure {
-  std::string name;
-  std::string unit;
-  double median = 0;
-  double low = 0;   // first decile
-  double high = 0;  // last decile
-  size_t samples = 0;
-};
-
-// The median of an even number of samples is the mean of the middle two. `samples` must not be empty.
-Figure Summarize(std::string name, std::string unit, std::vector<double> samples);
+using check::Figure;
+using check::Finding;
+using check::Result;
 
 // `text` as a JSON string with its quotes. A byte beyond ASCII becomes the code point of its number.
 std::string JsonString(const std::string& text);

@@ -69,12 +69,12 @@ TEST(FindingsTest, OnlyAFailureIsAFailure) {
 TEST(FindingsTest, AFigureHasItsMedianAndDeciles) {
   std::vector<double> samples;
   for (int i = 100; i >= 1; --i) samples.push_back(i);
-  const Figure hundred = Summarize("f", "ns", samples);
+  const Figure hundred = check::Summarize("f", "ns", samples);
   EXPECT_EQ(hundred.median, 50.5);
   EXPECT_EQ(hundred.low, 10);
   EXPECT_EQ(hundred.high, 91);
   EXPECT_EQ(hundred.samples, 100u);
-  const Figure three = Summarize("f", "ns", {3, 1, 2});
+  const Figure three = check::Summarize("f", "ns", {3, 1, 2});
   EXPECT_EQ(three.median, 2);
   EXPECT_EQ(three.low, 1);
   EXPECT_EQ(three.high, 3);

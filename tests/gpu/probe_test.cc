@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

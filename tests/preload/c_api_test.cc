@@ -1,6 +1,6 @@
 // The C interface: with the preload, whose definitions win, and with libhotpack.so alone.
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/persist/stats_file.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

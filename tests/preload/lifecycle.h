@@ -13,6 +13,8 @@
 #include <fstream>
 #include <string>
 
+#include "tools/cli/child_process.h"
+
 #define CHECK(condition)                                                            \
   do {                                                                              \
     if (!(condition)) {                                                             \
@@ -76,5 +78,5 @@ inline int CountThreads() {
 inline int Wait(pid_t pid) {
   int status = 0;
   CHECK(waitpid(pid, &status, 0) == pid);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return hotpack::ExitCode(status);
 }

@@ -1,6 +1,6 @@
 // The hooks in front of the stub driver by link order, without LD_PRELOAD, so that a thread sanitizer can run.
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/persist/plan_file.h"
-#include "tests/preload/subprocess.h"
 #include "tests/runtime/test_seed.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace hotpack_test {
 

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tools/run/run_linked.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace hotpack {
 namespace {

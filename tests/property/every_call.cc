@@ -21,6 +21,7 @@
 #include <string>
 
 #include "tests/property/program.h"
+#include "tools/cli/child_process.h"
 
 namespace {
 
@@ -77,7 +78,7 @@ Ending Run(const Case& what, const std::string& folder, const std::string& count
     }
     usleep(200);
   }
-  ending.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  ending.code = hotpack::ExitCode(status);
   if (ending.code != 0) ending.errors = ReadAll(errors);
   return ending;
 }

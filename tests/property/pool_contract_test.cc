@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "tests/preload/subprocess.h"
 #include "tests/property/pool_contract_draw.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

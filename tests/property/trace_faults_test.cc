@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "tests/preload/subprocess.h"
 #include "tests/property/random.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

@@ -1,41 +1,24 @@
 #!/usr/bin/env bash
 # Breaks the engine on purpose, one check at a time, and sees the property test fail each time.
 #   mutation_test.sh SOURCE_DIR BUILD_DIR CXX [NAME]
-# Each mutation is a line of a source file that is replaced. The engine is compiled again from the changed copy and
-# linked with the rest as built. Exit code 0 when every mutant is caught.
+# The engine is compiled again from the changed copy (tests/mutants.sh). Exit code 0 when every mutant is caught, 2 when a
+# mutant no longer fits the source.
 set -euo pipefail
-source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
-. "$source_dir/tests/mutants.sh"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp -r "$source_dir"/{packer,profiler,runtime,tests} "$work/"
+. "$1/tests/mutants.sh"
+copy_sources packer profiler runtime tests
 
 flags=(-std=c++20 -O1 -I"$work" -DHOTPACK_CHECK_LEVEL=0)
-libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
-survivors=0
+libraries=(hotpack_runtime hotpack_profiler)
+archives=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
+compile tests/runtime/engine_property_test.cc "$work/test.o"
 
-# What is compiled from a changed copy comes before the libraries: an archive's member is not taken if its names are there already.
-compile() { "$cxx" "${flags[@]}" -c "$work/$1" -o "$work/${1//\//_}.o"; }
-compile tests/runtime/engine_property_test.cc
-
-# mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
-mutant() {
-  local name=$1 file=$2 line=$3 replacement=$4 source changed
-  [ -z "$only" ] || [ "$only" = "$name" ] || return 0
-  cp "$work/$file" "$work/original"
-  replace_line "$work/$file" "$line" "$replacement"
-  changed=$(readers "$file" hotpack_runtime hotpack_profiler)
-  for source in $changed; do compile "$source"; done
-  "$cxx" "$work"/*.cc.o "${libraries[@]}" -o "$work/mutant"
-  if HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest_filter=*AgainstModel >"$work/log" 2>&1; then
-    echo "SURVIVED  $name"
-    survivors=$((survivors + 1))
-  else
-    echo "caught    $name: $(grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal')"
-  fi
-  cp "$work/original" "$work/$file"
-  rm -f "$work"/runtime_*.o "$work"/profiler_*.o
+# What is compiled from a changed copy comes before the archives: an archive's member is not taken if its names are there already.
+link_test() { "$cxx" "$work/test.o" "$objects"/*.o "${archives[@]}" -o "$work/mutant"; }
+against_model() { HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest_filter=*AgainstModel; }
+what_the_test_says() {
+  grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal'
 }
+link=link_test check=against_model report=what_the_test_says
 
 mutant "predecessor counters" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
 mutant "overlap check of holes" runtime/script/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
@@ -52,4 +35,4 @@ mutant "pages given back behind the script" runtime/engine/page_manager.cc \
   "follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
 mutant "a place of the script in which something lives" runtime/engine/page_manager.cc \
   "if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;" ""
-[ "$survivors" = 0 ]
+end_of_mutants

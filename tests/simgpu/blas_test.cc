@@ -1,7 +1,7 @@
 // Each case of the cuBLAS shims (blas_cases.cc) gives the reports it must, and no others.
 #include <gtest/gtest.h>
 
-#include "tests/simgpu/subprocess.h"
+#include "tests/simgpu/reports.h"
 
 namespace simgpu_test {
 namespace {
@@ -43,21 +43,22 @@ INSTANTIATE_TEST_SUITE_P(All, BlasCase, testing::ValuesIn(kExpected),
                          [](const testing::TestParamInfo<Expected>& c) { return std::string(c.param.name); });
 
 TEST_P(BlasCase, GivesItsReports) {
-  const Outcome outcome = RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_blas_cases " + GetParam().name);
-  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.error;
-  EXPECT_EQ(outcome.status, outcome.reports.empty() ? 0 : 97) << outcome.error;
+  const CheckedOutcome outcome =
+      RunChecked(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_blas_cases " + GetParam().name);
+  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.err;
+  EXPECT_EQ(outcome.code, outcome.reports.empty() ? 0 : 97) << outcome.err;
 }
 
 // A library that was built against the real one finds all its names, with their versions.
 TEST(Blas, HasItsNames) {
   for (const char* name : {"libcublas.so.13", "libcublasLt.so.13"}) {
     const std::string path = std::string(HOTPACK_BINARY_DIR) + "/lib/simgpu/" + name;
-    const Outcome outcome = RunProgram("nm -D --defined-only --with-symbol-versions " + path);
-    EXPECT_EQ(outcome.status, 0) << outcome.error;
-    EXPECT_NE(outcome.output.find(std::string(name) == "libcublas.so.13" ? "cublasSgemm_v2@@libcublas.so.13"
-                                                                         : "cublasLtMatmul@@libcublasLt.so.13"),
+    const CheckedOutcome outcome = RunChecked("nm -D --defined-only --with-symbol-versions " + path);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find(std::string(name) == "libcublas.so.13" ? "cublasSgemm_v2@@libcublas.so.13"
+                                                                      : "cublasLtMatmul@@libcublasLt.so.13"),
               std::string::npos);
-    EXPECT_EQ(outcome.output.find("simgpu"), std::string::npos);
+    EXPECT_EQ(outcome.out.find("simgpu"), std::string::npos);
   }
 }
 

@@ -2,7 +2,7 @@
 // no others.
 #include <gtest/gtest.h>
 
-#include "tests/simgpu/subprocess.h"
+#include "tests/simgpu/reports.h"
 
 namespace simgpu_test {
 namespace {
@@ -145,38 +145,38 @@ std::string Program() { return std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_
 class CheckerCase : public testing::TestWithParam<Expected> {};
 
 TEST_P(CheckerCase, GivesItsReports) {
-  const Outcome outcome = RunProgram(Program() + " " + GetParam().name);
-  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.error;
-  EXPECT_EQ(outcome.status, outcome.reports.empty() ? 0 : kReports) << outcome.error;
+  const CheckedOutcome outcome = RunChecked(Program() + " " + GetParam().name);
+  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.err;
+  EXPECT_EQ(outcome.code, outcome.reports.empty() ? 0 : kReports) << outcome.err;
 }
 
 TEST_P(CheckerCase, IsSilentWhenSwitchedOff) {
-  const Outcome outcome = RunProgram(Program() + " " + GetParam().name, "SIMGPU_CHECK=0");
+  const CheckedOutcome outcome = RunChecked(Program() + " " + GetParam().name, "SIMGPU_CHECK=0");
   EXPECT_EQ(outcome.kinds, "");
-  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CheckerCase, testing::ValuesIn(kExpected),
                          [](const testing::TestParamInfo<Expected>& c) { return std::string(c.param.name); });
 
 TEST(Reports, AreAllInTheFileAndTwentyOnStderr) {
-  const Outcome outcome = RunProgram(Program() + " ManyReports");
+  const CheckedOutcome outcome = RunChecked(Program() + " ManyReports");
   EXPECT_EQ(outcome.reports.size(), 50u);
   size_t shown = 0;
-  for (size_t at = 0; (at = outcome.error.find("simgpu: REPORT", at)) != std::string::npos; ++at) ++shown;
+  for (size_t at = 0; (at = outcome.err.find("simgpu: REPORT", at)) != std::string::npos; ++at) ++shown;
   EXPECT_EQ(shown, 20u);
-  EXPECT_NE(outcome.error.find(": 50 reports"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.err.find(": 50 reports"), std::string::npos) << outcome.err;
 }
 
 TEST(Reports, LeaveAFailingProgramsStatusAlone) {
-  const Outcome outcome = RunProgram(Program() + " OwnStatus");
-  EXPECT_EQ(outcome.status, 5);
+  const CheckedOutcome outcome = RunChecked(Program() + " OwnStatus");
+  EXPECT_EQ(outcome.code, 5);
   EXPECT_EQ(outcome.reports.size(), 1u);
 }
 
 TEST(Reports, AreWrittenBeforeUnderscoreExit) {
-  const Outcome outcome = RunProgram(Program() + " FastExit");
-  EXPECT_EQ(outcome.status, 0);
+  const CheckedOutcome outcome = RunChecked(Program() + " FastExit");
+  EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.reports.size(), 1u);
 }
 

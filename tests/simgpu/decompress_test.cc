@@ -5,10 +5,12 @@
 #include <random>
 
 #include "simgpu/driver/image.h"
-#include "tests/simgpu/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace simgpu_test {
 namespace {
+
+using hotpack_test::ReadFile;
 
 bool Have(const char* program) {
   return std::system((std::string("command -v ") + program + " >/dev/null").c_str()) == 0;

@@ -1,7 +1,7 @@
 // Each case of the cuDNN shim (dnn_cases.cc, dnn_legacy_cases.cc) gives the reports it must, and no others.
 #include <gtest/gtest.h>
 
-#include "tests/simgpu/subprocess.h"
+#include "tests/simgpu/reports.h"
 
 namespace simgpu_test {
 namespace {
@@ -80,38 +80,39 @@ INSTANTIATE_TEST_SUITE_P(All, DnnCase, testing::ValuesIn(kExpected),
                          [](const testing::TestParamInfo<Expected>& c) { return std::string(c.param.name); });
 
 TEST_P(DnnCase, GivesItsReports) {
-  const Outcome outcome =
-      RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_dnn_cases " + GetParam().name, GetParam().settings);
-  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.error;
-  EXPECT_EQ(outcome.status, outcome.reports.empty() ? 0 : 97) << outcome.error;
+  const CheckedOutcome outcome =
+      RunChecked(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_dnn_cases " + GetParam().name, GetParam().settings);
+  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.err;
+  EXPECT_EQ(outcome.code, outcome.reports.empty() ? 0 : 97) << outcome.err;
 }
 
 TEST(Dnn, AMalformedWorkspaceEndsTheProgram) {
   for (const char* value : {"1X", "-1", "big", "99999999999T"}) {
-    const Outcome outcome = RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_dnn_cases ConvolutionClean",
-                                       std::string("SIMGPU_DNN_WORKSPACE=") + value);
-    EXPECT_EQ(outcome.status, 2) << value;
-    EXPECT_EQ(outcome.error, std::string("simgpu: SIMGPU_DNN_WORKSPACE is not a size: ") + value + "\n");
+    const CheckedOutcome outcome =
+        RunChecked(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_dnn_cases ConvolutionClean",
+                   std::string("SIMGPU_DNN_WORKSPACE=") + value);
+    EXPECT_EQ(outcome.code, 2) << value;
+    EXPECT_EQ(outcome.err, std::string("simgpu: SIMGPU_DNN_WORKSPACE is not a size: ") + value + "\n");
   }
 }
 
 // A program that was built against the real one finds its names, with their version.
 TEST(Dnn, HasItsNames) {
-  const Outcome outcome =
-      RunProgram("nm -D --defined-only --with-symbol-versions " HOTPACK_BINARY_DIR "/lib/simgpu/libcudnn.so.9");
-  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  const CheckedOutcome outcome =
+      RunChecked("nm -D --defined-only --with-symbol-versions " HOTPACK_BINARY_DIR "/lib/simgpu/libcudnn.so.9");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* name : {"cudnnCreate", "cudnnBackendExecute", "cudnnRNNForward", "cudnnSoftmaxForward"}) {
-    EXPECT_NE(outcome.output.find(std::string(" ") + name + "@@libcudnn.so.9"), std::string::npos) << name;
+    EXPECT_NE(outcome.out.find(std::string(" ") + name + "@@libcudnn.so.9"), std::string::npos) << name;
   }
-  EXPECT_EQ(outcome.output.find("simgpu"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("simgpu"), std::string::npos);
 }
 
 // The report file ends with the counts.
 TEST(Dnn, CallsAreCounted) {
   const std::string file = testing::TempDir() + "dnn_counted";
-  const Outcome outcome = RunProgram("env SIMGPU_REPORT_FILE=" + file +
-                                     " " HOTPACK_BINARY_DIR "/tests/simgpu_dnn_cases " + "NetworkBackward");
-  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  const CheckedOutcome outcome = RunChecked("env SIMGPU_REPORT_FILE=" + file +
+                                            " " HOTPACK_BINARY_DIR "/tests/simgpu_dnn_cases " + "NetworkBackward");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string text = ReadFile(file);
   unlink(file.c_str());
   EXPECT_NE(text.find(" 2 library calls told, 0 not\n"), std::string::npos) << text;

@@ -5,19 +5,19 @@
 #include <set>
 #include <sstream>
 
-#include "tests/simgpu/subprocess.h"
+#include "tests/simgpu/reports.h"
 
 namespace simgpu_test {
 namespace {
 
 std::string Ask(const std::string& tool, const std::string& library) {
-  return RunProgram(tool + " " HOTPACK_BINARY_DIR "/lib/simgpu/" + library).output;
+  return RunChecked(tool + " " HOTPACK_BINARY_DIR "/lib/simgpu/" + library).out;
 }
 
 class ExportsTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (RunProgram("nm --version").status != 0) GTEST_SKIP() << "no binutils";
+    if (RunChecked("nm --version").code != 0) GTEST_SKIP() << "no binutils";
   }
 };
 
@@ -80,10 +80,10 @@ TEST_F(ExportsTest, TheArchiveHidesWhatItHas) {
     ++hidden;
   }
   EXPECT_GT(hidden, 300);
-  const Outcome outcome =
-      RunProgram(HOTPACK_BINARY_DIR "/tests/simgpu_static_client", "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu");
-  EXPECT_EQ(outcome.status, 0) << outcome.error;
-  EXPECT_EQ(outcome.output, "done\n");
+  const CheckedOutcome outcome =
+      RunChecked(HOTPACK_BINARY_DIR "/tests/simgpu_static_client", "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "done\n");
 }
 
 // A program that was linked with the toolkit's archive can be linked with ours. In addition to the API, the toolkit's
@@ -93,8 +93,7 @@ TEST_F(ExportsTest, TheArchiveCoversTheToolkits) {
   GTEST_SKIP() << "no libcudart_static.a of a toolkit";
 #else
   const std::set<std::string> ours = Functions(Ask("nm -g --defined-only", "libcudart_static.a"));
-  const std::set<std::string> theirs =
-      Functions(RunProgram("nm -g --defined-only " SIMGPU_TOOLKIT_CUDART_STATIC).output);
+  const std::set<std::string> theirs = Functions(RunChecked("nm -g --defined-only " SIMGPU_TOOLKIT_CUDART_STATIC).out);
   const std::regex not_ours(
       "libcudart_static_.*|cuda.*(EGL|Egl|GL|VDPAU).*|__cudaGetProcAddress|"
       "__cudaRegister(HostVar|UnifiedTable)");

@@ -1,7 +1,7 @@
 // Programs compiled by nvcc, with the runtime shared and linked in, run on the simulated device.
 #include <gtest/gtest.h>
 
-#include "tests/simgpu/subprocess.h"
+#include "tests/simgpu/reports.h"
 
 namespace simgpu_test {
 namespace {
@@ -16,18 +16,18 @@ class NvccTest : public testing::TestWithParam<const char*> {
     GTEST_SKIP() << "nvcc was not found when this was configured";
 #endif
   }
-  static Outcome RunIt(const std::string& arguments, const std::string& settings = "") {
-    return RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_" + GetParam() + " " + arguments,
+  static CheckedOutcome RunIt(const std::string& arguments, const std::string& settings = "") {
+    return RunChecked(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_" + GetParam() + " " + arguments,
                       "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu " + settings);
   }
 };
 
 TEST_P(NvccTest, RunsClean) {
-  const Outcome outcome = RunIt("");
-  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  const CheckedOutcome outcome = RunIt("");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.kinds, "");
-  EXPECT_NE(outcome.output.find("done"), std::string::npos);
-  EXPECT_EQ(outcome.error, "") << "all parameters are known";
+  EXPECT_NE(outcome.out.find("done"), std::string::npos);
+  EXPECT_EQ(outcome.err, "") << "all parameters are known";
 }
 
 TEST_P(NvccTest, MistakesAreReported) {
@@ -37,8 +37,8 @@ TEST_P(NvccTest, MistakesAreReported) {
 
 TEST_P(NvccTest, RunsUnderTheWitness) {
   const std::string preload = "LD_PRELOAD=" HOTPACK_BINARY_DIR "/lib/simgpu/libsimgpu_witness.so";
-  const Outcome clean = RunIt("", preload);
-  EXPECT_EQ(clean.status, 0) << clean.error;
+  const CheckedOutcome clean = RunIt("", preload);
+  EXPECT_EQ(clean.code, 0) << clean.err;
   EXPECT_EQ(RunIt("stale", preload).kinds, "use-after-free");
 }
 
@@ -51,11 +51,11 @@ INSTANTIATE_TEST_SUITE_P(Builds, NvccTest,
 class NvccFeatures : public NvccTest {};
 
 TEST_P(NvccFeatures, RunsClean) {
-  const Outcome outcome = RunIt(HOTPACK_BINARY_DIR "/tests/simgpu_features.fatbin");
-  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  const CheckedOutcome outcome = RunIt(HOTPACK_BINARY_DIR "/tests/simgpu_features.fatbin");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.kinds, "");
-  EXPECT_EQ(outcome.output, "done\n");
-  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.out, "done\n");
+  EXPECT_EQ(outcome.err, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, NvccFeatures,

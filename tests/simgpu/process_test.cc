@@ -4,20 +4,20 @@
 #include <algorithm>
 #include <csignal>
 
-#include "tests/simgpu/subprocess.h"
+#include "tests/simgpu/reports.h"
 
 namespace simgpu_test {
 namespace {
 
-Outcome Case(const std::string& name, const std::string& settings = "") {
-  return RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_process_cases " + name, settings);
+CheckedOutcome Case(const std::string& name, const std::string& settings = "") {
+  return RunChecked(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_process_cases " + name, settings);
 }
 
-#define EXPECT_CLEAN(outcome)                                  \
-  do {                                                         \
-    const Outcome clean_outcome = (outcome);                   \
-    EXPECT_EQ(clean_outcome.status, 0) << clean_outcome.error; \
-    EXPECT_EQ(clean_outcome.kinds, "");                        \
+#define EXPECT_CLEAN(outcome)                              \
+  do {                                                     \
+    const CheckedOutcome clean_outcome = (outcome);        \
+    EXPECT_EQ(clean_outcome.code, 0) << clean_outcome.err; \
+    EXPECT_EQ(clean_outcome.kinds, "");                    \
   } while (false)
 
 TEST(Process, BigDeviceOnASmallMachine) { EXPECT_CLEAN(Case("BigDevice", "SIMGPU_MEMORY=80G")); }
@@ -43,23 +43,23 @@ TEST(Process, BadSettingsAreOneLine) {
                           "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3",
                           "SIMGPU_DELAY=soon", "SIMGPU_DELAY=-1", "SIMGPU_DELAY=1000001", "SIMGPU_MEMORY=lots",
                           "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G", "SIMGPU_DEVICES=many", "SIMGPU_VALUES=some"}) {
-    const Outcome outcome = Case("Start", bad);
-    EXPECT_EQ(outcome.status, 2) << bad;
-    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
-    EXPECT_NE(outcome.error.find("simgpu: SIMGPU_"), std::string::npos) << outcome.error;
+    const CheckedOutcome outcome = Case("Start", bad);
+    EXPECT_EQ(outcome.code, 2) << bad;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find("simgpu: SIMGPU_"), std::string::npos) << outcome.err;
   }
 }
 
 TEST(Process, NoDevice) {
-  const Outcome outcome = Case("Start", "SIMGPU_DEVICES=0");
-  EXPECT_EQ(outcome.status, 3);
-  EXPECT_NE(outcome.error.find("gave 100"), std::string::npos) << "CUDA_ERROR_NO_DEVICE";
+  const CheckedOutcome outcome = Case("Start", "SIMGPU_DEVICES=0");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("gave 100"), std::string::npos) << "CUDA_ERROR_NO_DEVICE";
 }
 
 TEST(Process, CallsAfterTheEndAreRefused) {
-  const Outcome outcome = Case("LateCalls");
-  EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.error, "made after cuInit: 0\nmade before cuInit: 4\n");
+  const CheckedOutcome outcome = Case("LateCalls");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "made after cuInit: 0\nmade before cuInit: 4\n");
 }
 
 TEST(Process, CountsCalls) {
@@ -88,7 +88,7 @@ TEST(Process, CountsCallers) {
 }
 
 TEST(Process, HostAccessToDeviceMemoryFaults) {
-  const int status = Case("HostAccess").status;
+  const int status = Case("HostAccess").code;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   EXPECT_NE(status, 0);  // the sanitizer has its own way of saying so
 #else

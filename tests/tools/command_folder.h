@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace hotpack_test {
 

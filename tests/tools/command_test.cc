@@ -15,7 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
 #include "packer/validator.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
 
 namespace {

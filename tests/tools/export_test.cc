@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
 
 namespace {

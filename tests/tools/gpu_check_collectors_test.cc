@@ -8,7 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "profiler/trace_record.h"
 #include "profiler/trace_writer.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace {
 

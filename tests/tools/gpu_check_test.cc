@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tools/check/child.h"
 #include "tools/check/findings.h"
 

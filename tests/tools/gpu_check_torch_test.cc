@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tools/check/google_benchmark.h"
 #include "tools/check/session.h"
 

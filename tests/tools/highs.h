@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 
 namespace hotpack_test {
 

@@ -12,7 +12,7 @@
 #include "packer/validator.h"
 #include "tests/packer/reference_solver.h"
 #include "tests/packer/small_instance.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
 
 namespace {

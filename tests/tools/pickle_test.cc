@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tools/formats/pickle_reader.h"
 #include "tools/formats/pickle_writer.h"
 

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "profiler/trace_file.h"
 #include "tests/packer/random_instance.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tools/formats/pickle_writer.h"
 #include "tools/formats/rmm_log.h"
 #include "tools/formats/snapshot_export.h"

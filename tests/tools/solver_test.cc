@@ -10,7 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
 #include "tests/packer/random_instance.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tests/tools/highs.h"
 
 namespace hotpack {

@@ -19,7 +19,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/preload/subprocess.h"
+#include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
 
 namespace {

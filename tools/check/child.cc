@@ -3,17 +3,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
+
+#include "tools/cli/child_process.h"
 
 namespace hotpack::check {
 namespace {
@@ -51,50 +49,15 @@ std::string ReadEnds(const std::string& path) {
 }
 
 // In the child; does not return.
-[[noreturn]] void Execute(const std::vector<std::string>& command,
-                          const std::map<std::string, std::string>& environment, const std::string& out,
-                          const std::string& err) {
+[[noreturn]] void ExecuteApart(const std::vector<std::string>& command,
+                               const std::map<std::string, std::string>& environment, const std::string& out,
+                               const std::string& err) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int input = open("/dev/null", O_RDONLY);
-  const int output = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-  const int errors = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-  if (input < 0 || output < 0 || errors < 0) _exit(127);
+  if (input < 0) _exit(127);
   dup2(input, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(errors, STDERR_FILENO);
-  for (const auto& [name, value] : environment) {
-    if (value.empty()) {
-      unsetenv(name.c_str());
-    } else {
-      setenv(name.c_str(), value.c_str(), 1);
-    }
-  }
-  std::vector<char*> argv;
-  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
-  _exit(127);
-}
-
-// Waits until `pid` has ended or the deadline has passed; then kills its group. Returns waitpid's status.
-int WaitUntil(pid_t pid, Clock::time_point deadline, bool* timed_out) {
-  int status = 0;
-  useconds_t pause = 500;  // short for short children, long for long ones
-  for (;;) {
-    const pid_t ended = waitpid(pid, &status, WNOHANG);
-    if (ended == pid) break;
-    if (ended < 0 && errno != EINTR) return 127 << 8;
-    if (!*timed_out && Clock::now() > deadline) {
-      *timed_out = true;
-      kill(-pid, SIGKILL);
-    }
-    usleep(pause);
-    if (pause < 20000) pause += pause / 4;
-  }
-  kill(-pid, SIGKILL);  // processes that it left behind
-  return status;
+  Execute(command, environment, out, err);
 }
 
 }  // namespace
@@ -109,7 +72,7 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
   }
   const Clock::time_point begin = Clock::now();
   const pid_t pid = fork();
-  if (pid == 0) Execute(command, environment, out, err);
+  if (pid == 0) ExecuteApart(command, environment, out, err);
   if (pid < 0) {
     outcome.code = 127;
     outcome.err = strerror(errno);
@@ -119,10 +82,12 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
   running.store(pid);
   if (Interrupted() != 0) kill(-pid, SIGKILL);  // the signal came before the handler knew the child
   const auto deadline = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
-  const int status = WaitUntil(pid, deadline, &outcome.timed_out);
+  const auto end = WaitUntil(pid, deadline, true);
+  if (end) kill(-pid, SIGKILL);  // processes that it left behind
   running.store(0);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  outcome.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  outcome.code = end ? ExitCode(end->status) : 127;
+  outcome.timed_out = end && end->timed_out;
   outcome.out = ReadEnds(out);
   outcome.err = ReadEnds(err);
   unlink(out.c_str());

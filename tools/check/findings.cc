@@ -1,7 +1,6 @@
 #include "tools/check/findings.h"
 
-#include <algorithm>
-#include <utility>
+#include <stdexcept>
 
 namespace hotpack::check {
 namespace {
@@ -28,28 +27,6 @@ Findings FromJson(const nlohmann::json& json) {
 }
 
 }  // namespace
-
-const char* ResultName(Result result) {
-  switch (result) {
-    case Result::kPass:
-      return "pass";
-    case Result::kFail:
-      return "fail";
-    case Result::kDiffers:
-      return "differs";
-    case Result::kSkip:
-      return "skip";
-  }
-  return "fail";
-}
-
-Figure Summarize(std::string name, std::string unit, std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t count = samples.size(), half = count / 2;
-  const size_t tenth = (count + 9) / 10;  // nearest rank, from either end
-  const double median = count % 2 == 1 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
-  return {std::move(name), std::move(unit), median, samples[tenth - 1], samples[count - tenth], count};
-}
 
 nlohmann::ordered_json ToJson(const Finding& finding) {
   return {{"name", finding.name},

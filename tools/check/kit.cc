@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <sstream>
 
 #include "tools/check/child.h"
+#include "tools/cli/environment.h"
 
 namespace hotpack::check {
 namespace {
@@ -35,21 +35,6 @@ std::vector<fs::path> Children(const fs::path& directory) {
   for (const auto& entry : fs::directory_iterator(directory, error)) children.push_back(entry.path());
   std::sort(children.begin(), children.end(), std::greater<>());  // the newest version first
   return children;
-}
-
-std::string Join(const std::vector<std::string>& parts) {
-  std::string joined;
-  for (const std::string& part : parts) {
-    if (part.empty()) continue;
-    if (!joined.empty()) joined += ':';
-    joined += part;
-  }
-  return joined;
-}
-
-std::string Environment(const char* name) {
-  const char* value = getenv(name);
-  return value != nullptr ? value : "";
 }
 
 // Removes the caller's settings for other purposes, so that they do not change the checks.
@@ -110,7 +95,7 @@ std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std:
   path.push_back(kit.root + "/lib");
   path.insert(path.end(), directories.begin(), directories.end());
   path.push_back(kit.root + "/lib/cuda");  // last: the machine's own runtime is preferred
-  std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", Join(path)}, {"LD_PRELOAD", ""}};
+  std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", JoinPaths(path)}, {"LD_PRELOAD", ""}};
   RemoveSettings(&environment);
   // A program's own search path precedes LD_LIBRARY_PATH. A preloaded library already satisfies it.
   if (simulated) environment["LD_PRELOAD"] = kit.SimulatedDevice() + "/libcudart.so.13";
@@ -122,13 +107,13 @@ std::map<std::string, std::string> PythonEnvironment(const Kit& kit, bool simula
       {"LD_LIBRARY_PATH", Environment("LD_LIBRARY_PATH")}, {"LD_PRELOAD", ""}, {"PYTHONDONTWRITEBYTECODE", "1"}};
   RemoveSettings(&environment);
   if (!simulated) return environment;
-  environment["LD_LIBRARY_PATH"] = Join({kit.SimulatedDevice(), Environment("LD_LIBRARY_PATH")});
+  environment["LD_LIBRARY_PATH"] = JoinPaths({kit.SimulatedDevice(), Environment("LD_LIBRARY_PATH")});
   std::vector<std::string> preloaded;
   for (const char* name : {"libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcudnn.so.9"}) {
     const std::string library = kit.SimulatedDevice() + "/" + name;
     if (access(library.c_str(), R_OK) == 0) preloaded.push_back(library);
   }
-  environment["LD_PRELOAD"] = Join(preloaded);
+  environment["LD_PRELOAD"] = JoinPaths(preloaded);
   return environment;
 }
 

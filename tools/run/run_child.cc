@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tools/cli/child_process.h"
+
 namespace hotpack {
 namespace {
 
@@ -33,10 +35,7 @@ void ForgetHandlers() {
 
 // In the child; returns only if exec failed.
 void Execute(const std::string& path, const std::vector<std::string>& arguments, int report) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  execv(path.c_str(), argv.data());
+  execv(path.c_str(), Arguments(arguments).data());
   const int code = errno;
   if (write(report, &code, sizeof(code)) != static_cast<ssize_t>(sizeof(code))) _exit(126);
   _exit(code == ENOENT ? 127 : 126);
@@ -47,7 +46,7 @@ int WaitFor(pid_t pid) {
   while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return 1;
   }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return ExitCode(status);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tools/cli/environment.h"
+
 #ifndef HOTPACK_INSTALL_LIBDIR
 #define HOTPACK_INSTALL_LIBDIR "lib"
 #endif
@@ -24,21 +26,6 @@ std::string FirstThatExists(const std::vector<std::string>& paths) {
     if (fs::exists(path, error)) return fs::weakly_canonical(path, error).string();
   }
   return "";
-}
-
-std::string Environment(const char* name) {
-  const char* value = getenv(name);
-  return value != nullptr ? value : "";
-}
-
-std::string Join(const std::vector<std::string>& parts) {
-  std::string joined;
-  for (const std::string& part : parts) {
-    if (part.empty()) continue;
-    if (!joined.empty()) joined += ':';
-    joined += part;
-  }
-  return joined;
 }
 
 // A page shows at most some tens of millions of events.
@@ -138,9 +125,9 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
       return "LD_PRELOAD cannot hold a path with a colon or a space: " + path;
   }
   preload.push_back(Environment("LD_PRELOAD"));
-  setenv("LD_PRELOAD", Join(preload).c_str(), 1);
+  setenv("LD_PRELOAD", JoinPaths(preload).c_str(), 1);
   if (options.simulate) {
-    setenv("LD_LIBRARY_PATH", Join({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
+    setenv("LD_LIBRARY_PATH", JoinPaths({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
     setenv("SIMGPU_REPORT_FILE", CheckerReportPath(directory).c_str(), 1);
     setenv("HOTPACK_WAIT_PLAN", "1", 0);  // times mean nothing there, and figures should be reproducible
   }

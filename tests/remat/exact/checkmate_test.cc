@@ -16,10 +16,10 @@
 #include "remat/core/load.h"
 #include "remat/core/verifier.h"
 #include "remat/exact/runs.h"
-#include "tests/preload/subprocess.h"
 #include "tests/remat/exact/brute_force.h"
 #include "tests/remat/small_graphs.h"
 #include "tests/runs.h"
+#include "tests/support/subprocess.h"
 #include "tests/tools/highs.h"
 
 namespace hotpack::remat {
