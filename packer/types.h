@@ -3,7 +3,7 @@
 // Requests and plans
 //   request             one call that asks for device memory; its ordinal in the iteration is λ (lambda)
 //   clock               a counter that moves by one at each allocation and each release (Sekiyama 2018, §4.1: y)
-//   block               one request's memory: size, alignment, residency, stream
+//   block               one request's memory: size, alignment, residency. The packer does not know streams
 //   residency           the half-open clock intervals [begin, end) in which a block must be at its offset.
 //                       Usually one interval; two for a carried block, or for one that is swapped out in between
 //   hot iteration       the part of the run whose request sequence repeats; its length is the period

@@ -1,5 +1,5 @@
 // The planners of `hotpack plan`: one row each. Names, options, help, `auto`, sweeps and dispatch follow from the row.
-// A planner defines PlanWith<Planner>() (remat/planners.h).
+// A planner defines PlanWith<Planner>(), a PlannerFunction (remat/core/planner_input.h).
 #pragma once
 
 namespace hotpack::remat {

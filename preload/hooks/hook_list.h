@@ -12,6 +12,9 @@
 #include <cuda.h>
 
 // X(exported symbol, base name, version, default stream: 1 legacy or any, 2 per thread, parameters)
+// Each list is headed by the files of its hooks.
+
+// memory_hooks.cc
 #define HOTPACK_MEMORY_HOOKS(X)                                                                                \
   X(cuMemAlloc_v2, "cuMemAlloc", 3020, 1, (CUdeviceptr * address, size_t bytes))                               \
   X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1,                                                            \
@@ -92,6 +95,7 @@
     (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters),                            \
     (executable, graph, parameters))
 
+// stream_hooks.cc
 #define HOTPACK_STREAM_HOOKS(X)                                                                                   \
   X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                               \
   X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream))                                            \
@@ -108,6 +112,7 @@
   X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgraph * graph))                       \
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
 
+// stream_hooks.cc
 #define HOTPACK_LAUNCH_HOOKS(X)                                                            \
   X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, 1, \
     (CUDA_LAUNCH_PARAMS * launches, unsigned int count, unsigned int flags))
@@ -120,6 +125,7 @@
   X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module))                                                    \
   X(cuLibraryUnload, "cuLibraryUnload", 12000, 1, (CUlibrary library))
 
+// context_hooks.cc
 #define HOTPACK_CONTEXT_HOOKS(X)                                                                           \
   X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                               \
     (CUcontext * context, CUctxCreateParams * parameters, unsigned int flags, CUdevice device))            \
@@ -134,6 +140,7 @@
   X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 1, (CUdevice device))                        \
   X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1, (CUdevice device))
 
+// lookup_hooks.cc
 #define HOTPACK_LOOKUP_HOOKS(X)                                           \
   X(cuGetProcAddress, "cuGetProcAddress", 11030, 1,                       \
     (const char* symbol, void** function, int version, cuuint64_t flags)) \

@@ -1,10 +1,17 @@
-// The calling thread's costs of order between streams, for the statistics (StreamOrderCost in runtime/engine/engine.h).
+// The calling thread's costs of order between streams, for the statistics (cross_stream* of hotpack_stats).
 #pragma once
 
 #include "runtime/base/request_timer.h"
 #include "runtime/engine/engine.h"
 
 namespace hotpack {
+
+// What ordering memory after other streams' work on it has cost.
+struct StreamOrderCost {
+  uint64_t waits = 0;       // streams told to wait for an event
+  uint64_t events = 0;      // events recorded
+  uint64_t host_waits = 0;  // times the host waited for the device
+};
 
 // Only grows. Initial-exec: the first access allocates nothing.
 extern constinit __attribute__((tls_model("initial-exec"))) thread_local StreamOrderCost order_cost;
@@ -14,9 +21,11 @@ class OrderCostScope {
  public:
   explicit OrderCostScope(Engine* engine) : engine_(engine), before_(order_cost), start_(RequestTimer::Now()) {}
   ~OrderCostScope() {
-    engine_->NoteStreamOrder({order_cost.waits - before_.waits, order_cost.events - before_.events,
-                              order_cost.host_waits - before_.host_waits,
-                              static_cast<uint64_t>(RequestTimer::Now() - start_)});
+    engine_->AddTo(&hotpack_stats::cross_stream, 1);
+    engine_->AddTo(&hotpack_stats::cross_stream_waits, order_cost.waits - before_.waits);
+    engine_->AddTo(&hotpack_stats::cross_stream_events, order_cost.events - before_.events);
+    engine_->AddTo(&hotpack_stats::cross_stream_host_waits, order_cost.host_waits - before_.host_waits);
+    engine_->AddTo(&hotpack_stats::cross_stream_ns, static_cast<uint64_t>(RequestTimer::Now() - start_));
   }
   OrderCostScope(const OrderCostScope&) = delete;
   OrderCostScope& operator=(const OrderCostScope&) = delete;

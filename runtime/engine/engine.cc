@@ -537,7 +537,7 @@ EngineStatus Engine::Release(DeviceAddress address, uint32_t stream, const Reuse
 }
 void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
 void Engine::StampReleasesSoFar(uint64_t tick) { impl_->StampReleasesSoFar(tick); }
-void Engine::NoteStreamOrder(const StreamOrderCost& cost) { impl_->NoteStreamOrder(cost); }
+void Engine::AddTo(uint64_t hotpack_stats::*figure, uint64_t count) { impl_->AddTo(figure, count); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
 bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) try {
   return impl_->FindBlock(address, base, bytes, id);

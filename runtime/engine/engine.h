@@ -37,14 +37,6 @@ enum class EngineStatus : uint8_t {
 // Recorded.
 inline constexpr uint32_t kStreamOrdered = uint32_t{1} << 31;
 
-// What ordering a request's memory after other streams' work on it has cost.
-struct StreamOrderCost {
-  uint64_t waits = 0;       // streams told to wait for an event
-  uint64_t events = 0;      // events recorded
-  uint64_t host_waits = 0;  // times the host waited for the device
-  uint64_t ns = 0;          // nanoseconds of host time in total
-};
-
 struct EngineOptions {
   hotpack_stats* stats = nullptr;  // where the figures are stored (may be shared memory); null: inside the engine
   // Where the load of the plan in force is stored, for a curve (zeros: no plan); null: nowhere.
@@ -112,8 +104,9 @@ class Engine {
   // Gives ticks up to `tick` to the releases so far, which named no point after them.
   void StampReleasesSoFar(uint64_t tick);
 
-  // Adds the cost of order between streams to the figures. Lock-free.
-  void NoteStreamOrder(const StreamOrderCost& cost);
+  // Adds to a figure whose events the caller sees and the engine does not: AddTo(&hotpack_stats::cross_stream, 1).
+  // Lock-free.
+  void AddTo(uint64_t hotpack_stats::*figure, uint64_t count);
 
   // Returns whether `address` lies anywhere in the arena's reservation. Lock-free.
   bool Owns(DeviceAddress address) const;

@@ -15,6 +15,7 @@
 #include "profiler/history.h"
 #include "runtime/base/adaptive_mutex.h"
 #include "runtime/base/node_pool.h"
+#include "runtime/engine/caller_figures.h"
 #include "runtime/engine/driver_comparison.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine.h"
@@ -27,7 +28,6 @@
 #include "runtime/engine/plan_scheduler.h"
 #include "runtime/engine/script_switcher.h"
 #include "runtime/engine/spill_policy.h"
-#include "runtime/engine/stream_order_totals.h"
 #include "runtime/engine/warm_start.h"
 #include "runtime/memory/guards.h"
 #include "runtime/memory/release_stamps.h"
@@ -61,7 +61,7 @@ class Engine::Impl {
   inline EngineStatus Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   void SettleReuse(uint64_t tick);
   void StampReleasesSoFar(uint64_t tick);
-  void NoteStreamOrder(const StreamOrderCost& cost) { stream_order_.Add(cost); }
+  void AddTo(uint64_t hotpack_stats::*figure, uint64_t count) { caller_figures_.Add(figure, count); }
   bool Owns(DeviceAddress address) const { return owned_.Has(address) || OwnsOutsideArena(address); }
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id);
   bool Reservation(DeviceAddress* base, uint64_t* bytes) const { return owned_.Get(base, bytes); }
@@ -148,7 +148,7 @@ class Engine::Impl {
   EngineState state_ = EngineState::kObserving;  // updated at the end of each slow request
   FastPath fast_;
   int interrupts_ = 0;
-  StreamOrderTotals stream_order_;
+  CallerFigures caller_figures_;
   History history_;
   NodePool nodes_;
   const std::unique_ptr<Guards> guards_;  // null: no debug mode

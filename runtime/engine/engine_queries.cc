@@ -90,10 +90,10 @@ void Engine::Impl::FlushStats() {
   pages_.AddTo(&stats, stats_.steady());
   scripts_.AddTo(&stats);
   scheduler_.AddTo(&stats);
-  stream_order_.AddTo(&stats);
   // As requested by the program.
   stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kBlockUnit;
   stats.managed_peak = spill_.peak_bytes();
+  caller_figures_.AddTo(&stats);
   stats_.Publish(stats);
 }
 

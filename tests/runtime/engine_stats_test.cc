@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
+
+#include "runtime/engine/caller_figures.h"
 
 namespace hotpack {
 namespace {
@@ -85,6 +88,25 @@ TEST(EngineStats, FiguresArePublishedWhereTheyAreShared) {
   stats.Publish(Figures(stats));
   EXPECT_EQ(shared.planned, 1u);
   EXPECT_EQ(&stats.published(), &shared);
+}
+
+TEST(CallerFigures, AnyFigureIsCountedByAnyThread) {
+  CallerFigures counts;
+  const auto count = [&counts] {
+    for (int i = 0; i < 1000; ++i) counts.Add(&hotpack_stats::cross_stream, 1);
+    counts.Add(&hotpack_stats::requests, 5);
+  };
+  std::thread other(count);
+  count();
+  other.join();
+  hotpack_stats figures{};
+  figures.requests = 7;  // the engine's own count
+  figures.steady_iteration = -1;
+  counts.AddTo(&figures);
+  EXPECT_EQ(figures.cross_stream, 2000u);
+  EXPECT_EQ(figures.cross_stream_ns, 0u);
+  EXPECT_EQ(figures.requests, 17u);
+  EXPECT_EQ(figures.steady_iteration, -1);
 }
 
 }  // namespace
