@@ -118,6 +118,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
   {
     CurrentScope scope(*driver, context);
+    if (!scope) throw std::bad_alloc();  // or the arena would be another device's
     arena->memory->SetLimit(DeviceLimit(DeviceOf(*driver)));
     arena->memory->Initialize();  // kNotSupported: the engine notices and passes everything through
   }

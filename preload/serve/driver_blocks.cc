@@ -190,7 +190,8 @@ bool DriverBlocks::WaitFor(const CudaDriver& driver, CUcontext context, CUstream
     if (!IsDefault(user) && driver.StreamGetCtx != nullptr && driver.StreamGetCtx(user, &own) == CUDA_SUCCESS)
       context = own;
     CurrentScope scope(driver, context);
-    if (Capturing(driver, user) || driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
+    if (!scope || Capturing(driver, user) || driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+      return false;
     if (driver.EventRecord(event, user) != CUDA_SUCCESS) {
       driver.EventDestroy(event);
       return false;
@@ -233,7 +234,8 @@ void DriverBlocks::GiveBackWaiting(const CudaDriver& driver) {
   for (Waiting& each : waiting) {
     CurrentScope scope(driver, each.block.context);
     CUresult result = CUDA_SUCCESS;
-    if (!GiveBack(driver, each.address, each.stream, each.kind, each.block, &result)) still.push_back(std::move(each));
+    const bool given = scope && GiveBack(driver, each.address, each.stream, each.kind, each.block, &result);
+    if (!given) still.push_back(std::move(each));
   }
   if (still.empty()) return;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -256,7 +258,7 @@ bool DriverBlocks::Trim(const CudaDriver& driver) {
   bool any = false, done = Order().Synchronize(nullptr);
   for (const Pool& pool : pools) {
     CurrentScope scope(driver, pool.context);
-    done = done && driver.CtxSynchronize() == CUDA_SUCCESS;
+    done = done && scope && driver.CtxSynchronize() == CUDA_SUCCESS;
   }
   for (const Pool& pool : pools) {
     for (const auto& [bytes, address] : pool.idle) {
@@ -270,7 +272,7 @@ bool DriverBlocks::Trim(const CudaDriver& driver) {
   for (const Pool& pool : pools) {
     if (!done) break;
     CurrentScope scope(driver, pool.context);
-    if (driver.CtxSynchronize() == CUDA_SUCCESS) driver.MemPoolTrimTo(pool.pool, 0);
+    if (scope && driver.CtxSynchronize() == CUDA_SUCCESS) driver.MemPoolTrimTo(pool.pool, 0);
   }
   return any;
 }
@@ -281,7 +283,7 @@ bool DriverBlocks::GiveBackIdle(const CudaDriver& driver, const Pool& pool, size
   const std::lock_guard<std::mutex> meanwhile_no_capture_begins(giving_back_);
   CurrentScope scope(driver, pool.context);
   // While a blocking stream captures, a call on the legacy stream would invalidate the capture.
-  const bool may = !Order().AnyCapture() && !Capturing(driver, nullptr);
+  const bool may = scope && !Order().AnyCapture() && !Capturing(driver, nullptr);
   if (may && driver.MemFreeAsync(address, nullptr) == CUDA_SUCCESS) return true;
   KeepIdle(address, pool.stream, {pool.context, bytes, false, {}});
   return false;

@@ -79,7 +79,8 @@ ContextEvents::Recorded ContextEvents::Record(const CudaDriver& driver, CUcontex
   CUresult result = CUDA_SUCCESS;
   {
     CurrentScope scope(driver, context);
-    if (event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (!scope) result = CUDA_ERROR_INVALID_CONTEXT;
+    if (result == CUDA_SUCCESS && event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (result == CUDA_SUCCESS) result = driver.CtxRecordEvent(context, event);
   }
   ++order_cost.events;

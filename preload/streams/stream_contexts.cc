@@ -55,7 +55,7 @@ void StreamOrder::TrySettlePast() {
       return;
     }
     CurrentScope scope(*driver, contexts[i]);
-    if (driver->EventQuery(event) != CUDA_SUCCESS) return;
+    if (!scope || driver->EventQuery(event) != CUDA_SUCCESS) return;
   }
   past_tick_.store(0);
   Settle(past);
@@ -134,7 +134,7 @@ bool StreamOrder::WaitOnHostForContexts(uint64_t needed) {
     if (event == nullptr) return false;
     CurrentScope scope(*driver, contexts[i]);
     ++order_cost.host_waits;
-    if (driver->EventSynchronize(event) != CUDA_SUCCESS) return false;
+    if (!scope || driver->EventSynchronize(event) != CUDA_SUCCESS) return false;
   }
   return count > 0;
 }

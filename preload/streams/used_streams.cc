@@ -246,7 +246,7 @@ bool UsedStreams::WaitFor(const CudaDriver& driver, uint32_t number, CUevent eve
   if (!waiter || driver.StreamWaitEvent == nullptr) return false;
   ++order_cost.waits;
   CurrentScope scope(driver, waiter.context);
-  return driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;
+  return scope && driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;
 }
 
 void UsedStreams::SetMayEnd(uint32_t number) {
@@ -281,7 +281,8 @@ bool UsedStreams::AnyCapturing(const CudaDriver& driver) {
     if (streams[i].gone || streams[i].may_end || streams[i].kind == StreamKind::kPerThread) continue;
     const Use use(this, streams[i].number, Use::kHandle);
     if (!use) continue;
-    CurrentScope scope(driver, use.context);
+    const CurrentScope scope(driver, use.context);
+    if (!scope) continue;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult result = driver.StreamIsCapturing(use.handle, &status);
     // For the legacy stream the driver refuses the query while a blocking stream of its context captures.
@@ -298,14 +299,14 @@ bool UsedStreams::WaitOnHost(const CudaDriver& driver, uint32_t number) {
   const CUevent event = source ? LatestEvent(number) : nullptr;
   if (event == nullptr) return true;
   CurrentScope scope(driver, source.context);
-  return driver.EventSynchronize != nullptr && driver.EventSynchronize(event) == CUDA_SUCCESS;
+  return scope && driver.EventSynchronize != nullptr && driver.EventSynchronize(event) == CUDA_SUCCESS;
 }
 
 bool UsedStreams::Synchronize(const CudaDriver& driver, uint32_t number) {
   const Use use(this, number, Use::kHandle);
   if (!use) return true;
   CurrentScope scope(driver, use.context);
-  return driver.StreamSynchronize(use.handle) == CUDA_SUCCESS;
+  return scope && driver.StreamSynchronize(use.handle) == CUDA_SUCCESS;
 }
 
 CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tick) {
@@ -327,7 +328,8 @@ CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t 
   CUresult result = CUDA_SUCCESS;
   {
     CurrentScope scope(driver, use.context);
-    if (event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (!scope) result = CUDA_ERROR_INVALID_CONTEXT;
+    if (result == CUDA_SUCCESS && event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (result == CUDA_SUCCESS) result = driver.EventRecord(event, use.handle);
   }
   ++order_cost.events;

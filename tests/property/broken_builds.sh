@@ -155,10 +155,14 @@ mutant "unmap too early, the end of a context" preload/serve/allocate.cc \
 
 # What a driver call that fails must not do. (A program each, in which it is seen.)
 check=failing_calls
+failing_seeds=14
+unbroken "failing calls, unchanged" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" \
+  "if (result != CUDA_SUCCESS) return nullptr;  "
+mutant "a context that did not become current taken for current" preload/process/current_scope.h "current_ = pushed_;" ""
 failing_seeds=14-21
 mutant "a failed event taken for recorded" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
 mutant "a failed wait for an event taken for done" preload/streams/used_streams.cc \
-  "return driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;" \
+  "return scope && driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;" \
   "driver.StreamWaitEvent(waiter.handle, event, 0); return true;"
 failing_seeds=40-48
 mutant "the program left in another context" runtime/memory/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \

@@ -1,7 +1,7 @@
 // Runs a small random program once for each of its driver calls, with just that call failing:
 //   every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
-// WHICH follows the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (the preloaded library's
-// calls), `any@!hotpack` (the others). With a `+` at the end all calls from that one on fail. Each run is its own
+// WHICH is the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (the preloaded library's calls),
+// `any@!hotpack` (the others), `cuEventRecord@hotpack` (those of one function). With a `+` at the end all calls from that one on fail. Each run is its own
 // process, forked before the driver is initialised. It must end by itself, without a signal, a report of the checker or
 // a wrong result. Prints a line for each other run, and their number; exit code 1 if there was one. -x: stops at the
 // first.
@@ -83,17 +83,19 @@ Ending Run(const Case& what, const std::string& folder, const std::string& count
   return ending;
 }
 
-// Calls of the run in which nothing fails: all, or of the objects that the clause means.
+// Calls of the run in which nothing fails: those that the clause means.
 uint64_t CountCalls(const std::string& path, const std::string& which) {
   std::ifstream file(path);
   const size_t at = which.find('@');
   std::string object = at == std::string::npos ? "" : which.substr(at + 1);
+  const std::string function = which.substr(0, at);
   const bool others = !object.empty() && object[0] == '!';
   if (others) object.erase(0, 1);
   std::string name;
   uint64_t calls = 0, sum = 0;
   while (file >> name >> calls) {
     const size_t by = name.find('@');
+    if (function != "any" && name.compare(0, by, function) != 0) continue;
     if (object.empty() ? by != std::string::npos : by == std::string::npos) continue;
     if (!object.empty() && (name.find(object, by) != std::string::npos) == others) continue;
     sum += calls;
