@@ -109,7 +109,8 @@ std::vector<std::string> MachineNames(const std::string& text) {
 // One line for each thing in `text` that only programs with several threads need.
 std::vector<std::string> ThreadNames(const std::string& text) {
   static const std::regex pattern(
-      R"re(#[ \t]*include[ \t]*<(?:thread|mutex|shared_mutex|atomic|future|condition_variable|pthread\.h)>|std::(?:jthread|thread|async|atomic|mutex)\b)re");
+      R"re(#[ \t]*include[ \t]*<(?:thread|mutex|shared_mutex|atomic|future|condition_variable|pthread\.h)>|)re"
+      R"re(std::(?:jthread|thread|async|atomic|mutex)\b)re");
   return LinesWith(text, pattern);
 }
 

@@ -1,7 +1,8 @@
 # Sourced by tools/demo, tools/test and tools/lint: prepares a machine for building hotpack. Silent about parts that exist already.
 #
-#   setup_build PRESET INSTALL(yes|no) WHAT(tests|demo)   leaves a finished build in build_directory PRESET: of all, or
-#                                                         of the targets of tools/demo; either continues the other's
+#   setup_build PRESET INSTALL(yes|no) WHAT(tests|demo) [COMMAND...]
+#       leaves a finished build in build_directory PRESET: of all, or of the targets of tools/demo; either continues the
+#       other's. COMMAND runs meanwhile, once the packages are installed.
 #
 # Exit code 2 if something is missing that only the user can provide, 1 if the build fails.
 
@@ -151,7 +152,8 @@ setup_torch() {
 demo_targets=(hotpack_command hotpack_preload hotpack simgpu_cuda simgpu_cudart simgpu_witness)
 
 setup_build() {
-  local preset=$1 install=$2 what=$3 headers build log tests=OFF
+  local preset=$1 install=$2 what=$3 headers build log meanwhile='' tests=OFF
+  shift 3
   local -a packages=("${build_packages[@]}") targets=()
   if [ "$what" = tests ]; then
     tests=ON
@@ -185,6 +187,11 @@ setup_build() {
       ;;
     tests-asan | tests-tsan) targets=(sanitized_tests) ;;  # the presets run no others
   esac
+  if [ $# -gt 0 ]; then
+    "$@" &
+    meanwhile=$!
+  fi
   quietly "the build" "$log" cmake --build "$build" --parallel "${HOTPACK_BUILD_JOBS:-$(nproc)}" \
     ${targets[@]+--target "${targets[@]}"}
+  [ -z "$meanwhile" ] || wait "$meanwhile"
 }

@@ -1,10 +1,10 @@
 // Runs a small random program once for each of its driver calls, with just that call failing:
 //   every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
-// WHICH is the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (the preloaded library's calls),
-// `any@!hotpack` (the others), `cuEventRecord@hotpack` (those of one function). With a `+` at the end all calls from that one on fail. Each run is its own
-// process, forked before the driver is initialised. It must end by itself, without a signal, a report of the checker or
-// a wrong result. Prints a line for each other run, and their number; exit code 1 if there was one. -x: stops at the
-// first.
+// WHICH is the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (the preloaded library's
+// calls), `any@!hotpack` (the others), `cuEventRecord@hotpack` (those of one function). With a `+` at the end all calls
+// from that one on fail. Each run is its own process, forked before the driver is initialised. It must end by itself,
+// without a signal, a report of the checker or a wrong result. Prints a line for each other run, and their number; exit
+// code 1 if there was one. -x: stops at the first.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
