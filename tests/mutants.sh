@@ -21,7 +21,7 @@ survivors=0 mutants=0
 copy_sources() { cp -r "${@/#/$source_dir/}" "$work/"; }
 
 # compile SOURCE OBJECT: SOURCE is the project's path.
-compile() { "$cxx" "${flags[@]}" -c "$work/$1" -o "$2"; }
+compile() { "$cxx" "${flags[@]}" -I"$build_dir/generated" -c "$work/$1" -o "$2"; }
 
 wanted() { [ -z "$only" ] || [[ "$1" == *"$only"* ]]; }
 
