@@ -123,6 +123,8 @@ void NotePassedThrough() {
 bool Release(DeviceAddress address, CUstream stream, CUresult* result, ReleaseKind kind) {
   ContextArena* arena = Arenas().FindOwner(address);
   if (arena == nullptr) {
+    // A program in a forked child drops what it has inherited. The driver, which is of no use there, would refuse.
+    if (Arenas().Inherited(address)) return Answer(EngineStatus::kOk, result);
     if (IsRecording()) RecordRelease(address, stream);
     return false;
   }

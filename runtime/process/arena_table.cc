@@ -72,13 +72,24 @@ size_t ArenaTable::Size() const {
 void ArenaTable::AbandonAfterFork() {
   for (Slot& slot : slots_) {
     ContextArena* arena = slot.arena.exchange(nullptr);
-    if (arena != nullptr) arena->engine->AbandonAfterFork();
+    if (arena != nullptr) {
+      Reservation* const inherited = inherited_count_ < kCapacity ? &inherited_[inherited_count_] : nullptr;
+      if (inherited != nullptr && arena->engine->Reservation(&inherited->begin, &inherited->bytes)) ++inherited_count_;
+      arena->engine->AbandonAfterFork();
+    }
     slot.context.store(nullptr, std::memory_order_relaxed);
   }
   for (std::atomic<CUcontext>& ending : ending_) ending.store(nullptr);
   endings_.store(0);
   count_.store(0);
   busy_.store(false);
+}
+
+bool ArenaTable::Inherited(DeviceAddress address) const {
+  for (size_t i = 0; i < inherited_count_; ++i) {
+    if (address - inherited_[i].begin < inherited_[i].bytes) return true;
+  }
+  return false;
 }
 
 constinit ArenaTable process_arenas;

@@ -85,6 +85,8 @@ class ArenaTable {
 
   // In a forked child, which has only the calling thread: abandons every engine and empties the table.
   void AbandonAfterFork();
+  // Returns true in a forked child for an address of an arena of its parent (or of that one's), as it was at the fork.
+  bool Inherited(DeviceAddress address) const;
 
  private:
   struct Slot {
@@ -100,7 +102,14 @@ class ArenaTable {
   static constexpr size_t kEndings = 16;  // at a time; further ones wait
   std::atomic<CUcontext> ending_[kEndings] = {};
   std::atomic<int> endings_{0};
-  std::atomic<size_t> count_{0};   // slots [0, count_) have been used
+  std::atomic<size_t> count_{0};  // slots [0, count_) have been used
+  struct Reservation {
+    DeviceAddress begin = 0;
+    uint64_t bytes = 0;
+  };
+  // Written in the child before it has a second thread.
+  Reservation inherited_[kCapacity] = {};
+  size_t inherited_count_ = 0;
   std::atomic<bool> busy_{false};  // held for a few instructions while a slot is claimed, never across a driver call
 };
 
