@@ -17,7 +17,7 @@ namespace {
 // --- cuMemGetInfo ----------------------------------------------------------------------------------------------------
 
 struct Memory {
-  uint64_t idle = 0, live = 0;  // of all arenas of the current device
+  uint64_t idle = 0, live = 0;  // of all arenas of the current device; idle: what one request can have
 };
 
 Memory OfCurrentDevice() noexcept try {
@@ -28,7 +28,7 @@ Memory OfCurrentDevice() noexcept try {
   hotpack::Arenas().ForEach([&](ContextArena* arena) {
     if (arena->memory->device() != device) return;
     const hotpack::EngineUsage usage = arena->engine->Usage();
-    memory.idle += usage.Idle();
+    memory.idle += usage.returnable;
     memory.live += usage.live;
   });
   return memory;

@@ -55,7 +55,7 @@ bool CanNeverFit(CUdevice device, uint64_t bytes) {
   uint64_t idle = BlocksOfDriver().IdleBytes();
   ForEachOn(device, [&](ContextArena* arena) {
     const EngineUsage usage = arena->engine->Usage();
-    if (usage.may_shrink) idle += usage.Idle();
+    if (usage.may_shrink) idle += usage.returnable;
   });
   return bytes > free + idle;
 }
@@ -71,7 +71,7 @@ Holders Count(CUdevice device, CUcontext context) {
   Holders holders;
   ForEachOn(device, [&](ContextArena* arena) {
     const EngineUsage usage = arena->engine->Usage();
-    if (usage.may_shrink) holders.idle += usage.Idle();
+    if (usage.may_shrink) holders.idle += usage.returnable;
     holders.passed_through += usage.passed_through;
     if (arena->context == context) {
       holders.current = usage;

@@ -8,6 +8,7 @@
 
 #include "profiler/history.h"
 #include "runtime/engine/engine_request.h"
+#include "runtime/engine/failed_requests.h"
 #include "runtime/memory/device_memory.h"
 
 namespace hotpack {
@@ -38,16 +39,15 @@ class DynamicBlocks {
 
   // --- the load of all live blocks, planned ones included: units of 512 bytes. O(1) --------------------------------
   void CountLive(uint32_t units) {  // a request was served
-    AddLive(units);
-    NoteLivePeak();
-  }
-  // Before a request is served: it does not count for the peak yet.
-  void AddLive(uint32_t units) { live_units_ += units; }
-  void NoteLivePeak() {
+    live_units_ += units;
     if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
   }
   void RemoveLive(uint64_t units) { live_units_ -= units; }
-  uint64_t live_units() const { return live_units_; }
+  // A request whose memory is being looked for counts as live, and not for the peak: it may fail.
+  void AddPending(uint32_t units) { pending_units_ += units; }
+  void RemovePending(uint32_t units) { pending_units_ -= units; }
+  uint64_t served_units() const { return live_units_; }
+  uint64_t live_units() const { return live_units_ + pending_units_; }
   uint64_t live_peak_units() const { return live_peak_units_; }
 
   // --- blocks -------------------------------------------------------------------------------------------------------
@@ -71,6 +71,9 @@ class DynamicBlocks {
     }
   }
   const Map& all() const { return blocks_; }  // ascending
+  // Requests that got no block.
+  FailedRequests& failed() { return failed_; }
+  const FailedRequests& failed() const { return failed_; }
   size_t size() const { return blocks_.size(); }
   uint64_t Units() const;  // units asked for. O(blocks)
   // Returns whether a foreign block has lived for more than `requests` requests. O(blocks).
@@ -82,7 +85,8 @@ class DynamicBlocks {
   std::pmr::memory_resource* const nodes_;
   Map blocks_;
   uint64_t next_trace_id_ = 0;
-  uint64_t live_units_ = 0, live_peak_units_ = 0;
+  uint64_t live_units_ = 0, live_peak_units_ = 0, pending_units_ = 0;
+  FailedRequests failed_;
 };
 
 }  // namespace hotpack

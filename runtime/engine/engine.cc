@@ -155,6 +155,7 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
     if (status != EngineStatus::kOk) return status;
   }
   pages_.TrimIdle(lock, interrupts_ > 0 || scripts_.parked(), scripts_.current() ? scripts_.current()->size() : 0);
+  if (FailsAgain(request)) return Retry(lock, request, address);
   bool by_script = true;
   if (interrupts_ == 0) {
     if (warm_.matching()) by_script = warm_.Follow(request.units);
@@ -166,7 +167,7 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
     request.ordinal = history_.Append(request.units);
   }
   const bool monitored = request.ordinal != kUnmonitored;
-  blocks_.AddLive(request.units);
+  blocks_.AddPending(request.units);
   EngineStatus status = EngineStatus::kNotOurs;
   if (monitored && !warm_.matching() && !warm_.on_trial() &&
       (!scripts_.Follows() || !scripts_.follower().Expects(request.units))) {
@@ -181,18 +182,38 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
     status = PlaceDynamic(lock, request, address);
     if (status == EngineStatus::kOk) NoteDynamic();
   }
+  blocks_.RemovePending(request.units);
   if (status == EngineStatus::kOk) {
-    blocks_.NoteLivePeak();
+    blocks_.CountLive(request.units);
     if (request.displaced) stats_.NoteDisplaced();
   } else {
-    blocks_.RemoveLive(request.units);
     if (monitored) history_.Released(request.ordinal);
+    if (monitored && status == EngineStatus::kOutOfMemory) blocks_.failed().Add(request.units);
   }
   if (monitored) {
     scheduler_.MaybeDetect();
     if (warm_.on_trial()) warm_.WatchTrial();
     if (scripts_.NoteLoss() == ScriptSwitcher::Loss::kJustLost) scheduler_.DetectSoon();
   }
+  return status;
+}
+
+bool Engine::Impl::FailsAgain(const EngineRequest& request) const {
+  if (blocks_.failed().empty() || interrupts_ > 0 || !blocks_.failed().Contains(request.units)) return false;
+  const Follower& follower = scripts_.follower();
+  return !follower.active() || !follower.Expects(request.units);
+}
+
+// The last request of this size failed. Another one that fails leaves no trace in the history, so no plan contains it.
+// If it succeeds, later ones are monitored again.
+EngineStatus Engine::Impl::Retry(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
+  blocks_.AddPending(request.units);
+  const EngineStatus status = PlaceDynamic(lock, request, address);
+  blocks_.RemovePending(request.units);
+  if (status != EngineStatus::kOk) return status;
+  blocks_.CountLive(request.units);
+  blocks_.failed().Remove(request.units);
+  NoteDynamic();
   return status;
 }
 
@@ -545,7 +566,9 @@ bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* byt
   return false;  // it only reads
 }
 bool Engine::Reservation(DeviceAddress* base, uint64_t* bytes) const { return impl_->Reservation(base, bytes); }
-EngineUsage Engine::Usage() { return impl_->Usage(); }
+EngineUsage Engine::Usage() try { return impl_->Usage(); } catch (...) {
+  return {};  // the host has no memory to look for empty chunks
+}
 void Engine::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped) try {
   impl_->List(blocks, mapped);
 } catch (...) {

@@ -61,11 +61,14 @@ struct EngineOptions {
 
 // How an arena's memory is used, in bytes, at one moment.
 struct EngineUsage {
-  uint64_t held = 0;            // physical memory taken from the device
-  uint64_t held_peak = 0;       // the maximum of `held` since the beginning or ResetPeak
-  uint64_t live = 0;            // in live blocks, each rounded up to 512; no more than `held`
-  uint64_t outside_plan = 0;    // ... of these, in blocks that are not served by script
-  uint64_t plan = 0;            // height of the last plan; 0: there was none
+  uint64_t held = 0;          // physical memory taken from the device
+  uint64_t held_peak = 0;     // the maximum of `held` since the beginning or ResetPeak
+  uint64_t live = 0;          // in live blocks, each rounded up to 512; no more than `held`
+  uint64_t outside_plan = 0;  // ... of these, in blocks that are not served by script
+  uint64_t plan = 0;          // height of the last plan; 0: there was none
+  // Of what is neither live nor given back: whole chunks without a live block, which any request can have. In a plain
+  // arena, which cannot join pieces: all of it.
+  uint64_t returnable = 0;
   bool followed = false;        // the last plan is being followed
   bool may_shrink = false;      // memory held but not live may be given back (not in a plain arena)
   bool lost = false;            // the plan is followed, but the position of the job in it is unknown

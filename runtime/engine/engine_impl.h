@@ -114,6 +114,8 @@ class Engine::Impl {
   EngineStatus OpenArena(EngineLock& lock);
   EngineStatus ServeByScript(EngineLock& lock, EngineRequest& request, DeviceAddress* address);
   EngineStatus PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address);
+  bool FailsAgain(const EngineRequest& request) const;
+  EngineStatus Retry(EngineLock& lock, const EngineRequest& request, DeviceAddress* address);
   EngineStatus Grow(EngineLock& lock, const EngineRequest& request, bool* foreign, DeviceAddress* address);
   EngineStatus ReleaseDynamic(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   void NoteDynamic();

@@ -53,6 +53,7 @@ EngineUsage Engine::Impl::Usage() {
   usage.plan = scripts_.PlanBytes();
   usage.followed = scripts_.follower().active();
   usage.may_shrink = !memory_->Fixed();
+  usage.returnable = usage.may_shrink ? std::min(usage.Idle(), pages_.Returnable()) : usage.Idle();
   usage.lost = usage.followed && scripts_.follower().lost();
   usage.divergences = scripts_.Divergences();
   return usage;

@@ -96,6 +96,7 @@ MemoryStatus PageManager::Open(EngineLock& lock) {
 
 PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
                                           bool zone_given, bool* foreign, DeviceAddress* address) {
+  constexpr uint64_t kAskFrom = 32u << 20;  // missing bytes
   const uint64_t bytes = request.units * kBlockUnit;
   if (bytes > memory_->TotalBytes()) return GrowStatus::kOutOfMemory;  // checked before all possible pages are created
   PageScope scope(this, lock);
@@ -109,6 +110,12 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(policy), policy.expected_peak) : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may provide some
+    // To find out by growing would create all pages that the device has.
+    const bool ask = attempt == 0 && arena_.Shortfall(work, arena_.reserved()) * arena_.chunk() >= kAskFrom;
+    if (ask && CannotFit(scope, request)) {
+      arena_.CancelGrowth(&work);
+      return GrowStatus::kOutOfMemory;
+    }
     const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
     const uint64_t most = policy.takes_turns && policy.steady ? CreateUpTo(policy) : LiveWithMargin(16);
     const uint64_t too_many = arena_.Shortfall(work, most);
@@ -135,11 +142,21 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
       return GrowStatus::kOk;
     }
     if (work.status == MemoryStatus::kDeinitialized) return GrowStatus::kGone;
+    if (work.status == MemoryStatus::kOutOfMemory && CannotFit(scope, request))
+      break;  // the script's zone does not help
   }
   // Give back pages created in vain: other processes may need them.
   PageWork rest;
   if (arena_.BeginTrim(&rest)) scope.Run(&rest);
   return GrowStatus::kOutOfMemory;
+}
+
+// Returns true if the device cannot hold what is live and the request, whatever is moved. Asks the device.
+bool PageManager::CannotFit(PageScope& scope, const EngineRequest& request) {
+  if (memory_->Fixed()) return false;
+  const uint64_t available = scope.Unlocked([this] { return memory_->AvailableBytes(); });
+  const uint64_t needed = (blocks_->served_units() + request.units) * kBlockUnit;
+  return available < UINT64_MAX - arena_.held() && needed > arena_.held() + available;
 }
 
 void PageManager::Free(DeviceAddress address, uint64_t bytes, bool foreign) {
@@ -460,6 +477,10 @@ uint64_t PageManager::GiveBack(EngineLock& lock, uint64_t wanted) {
   PageWork rest;
   if (arena_.BeginRelease(&rest)) scope.Run(&rest);
   return before - std::min(before, arena_.held());
+}
+
+uint64_t PageManager::Returnable() const {
+  return arena_.Returnable() + Chunks(EmptyInZone(UINT64_MAX)) * arena_.chunk();
 }
 
 // At most one trim in this many requests, so its cost is a small part of theirs.

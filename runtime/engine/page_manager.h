@@ -91,6 +91,7 @@ class PageManager {
   void EndIteration();
   bool fully_mapped() const { return map_state_ == MapState::kFull; }  // the script's zone
   uint64_t GiveBack(EngineLock& lock, uint64_t wanted);                // implements Engine::Trim
+  uint64_t Returnable() const;                                         // what GiveBack can give back now, in bytes
   // Counts a request. After many requests it gives back the memory that none of them used. `waiting`: the script is
   // parked, or monitoring is interrupted. `script_size`: requests of that script.
   void TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size);
@@ -116,6 +117,7 @@ class PageManager {
   uint64_t LiveWithMargin(uint64_t divisor) const;
   uint64_t CreateUpTo(const GrowthPolicy& policy) const;
   uint64_t CreateForEntryUpTo(const GrowthPolicy& policy) const;
+  bool CannotFit(PageScope& scope, const EngineRequest& request);
   uint64_t MissingChunksAtOwnPlace(const EngineRequest& request) const;
   bool MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address);
   bool PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere, DeviceAddress* address);

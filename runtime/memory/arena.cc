@@ -248,6 +248,17 @@ uint64_t Arena::TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_onl
   return wanted - chunks;
 }
 
+uint64_t Arena::Returnable() const {
+  uint64_t bytes = pooled();
+  for (const FreeRanges* list : {&free_, &small_}) {
+    for (const auto& [begin, length] : list->ranges()) {
+      const DeviceAddress first = Up(begin), last = Down(begin + length);
+      if (last > first) bytes += last - first;
+    }
+  }
+  return bytes;
+}
+
 bool Arena::BeginClear(PageWork* work, uint64_t chunks) {
   TakeFreeChunks(chunks, /*old_only=*/false, work);
   return !work->take.empty();

@@ -129,6 +129,8 @@ class Arena {
   uint64_t held() const { return memory_->Fixed() ? bytes_ : reserved(); }  // bytes of physical memory
   uint64_t pooled() const { return pool_.size() * chunk_; }                 // ... of these, mapped nowhere
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
+  // Returns the bytes of the pool and of wholly free chunks: what the device can get back. O(ranges).
+  uint64_t Returnable() const;
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
 
   bool Consistent() const;  // free ranges lie in mapped chunks, unmapped ones in none. O(chunks)

@@ -23,6 +23,7 @@ ContextMemory::Scope::Scope(const ContextMemory& memory) : driver_(memory.driver
   CUcontext current = nullptr;
   if (memory.context_ != nullptr && (driver_->CtxGetCurrent(&current) != CUDA_SUCCESS || current != memory.context_)) {
     pushed_ = driver_->CtxPushCurrent(memory.context_) == CUDA_SUCCESS;
+    current_ = pushed_;
   }
   if (driver_->ThreadExchangeStreamCaptureMode != nullptr) {
     exchanged_ = driver_->ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
@@ -43,7 +44,7 @@ bool ContextMemory::Synchronize() {
   driver_calls_.fetch_add(1, std::memory_order_relaxed);
   if (synchronize_ != nullptr) return synchronize_(context_);
   Scope scope(*this);
-  return driver_->CtxSynchronize() == CUDA_SUCCESS;
+  return scope && driver_->CtxSynchronize() == CUDA_SUCCESS;
 }
 
 namespace {
@@ -174,6 +175,18 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
   std::lock_guard<std::mutex> lock(mutex_);
   chunks_.push_back(chunk);  // still held
   return status;
+}
+
+uint64_t CudaDeviceMemory::AvailableBytes() {
+  size_t free = 0, total = 0;
+  if (!supported_ || driver_->MemGetInfo == nullptr) return UINT64_MAX;
+  {
+    Scope scope(*this);
+    if (!scope || Count(driver_->MemGetInfo(&free, &total)) != MemoryStatus::kOk) return UINT64_MAX;
+  }
+  uint64_t held = 0;
+  WithLock([&] { held = chunks_.size() * chunk_bytes_; });
+  return std::min<uint64_t>(free, limit() - std::min(limit(), held));
 }
 
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {

@@ -82,11 +82,12 @@ class ContextMemory::Scope {
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
+  explicit operator bool() const { return current_; }  // whether the context is current
 
  private:
   const CudaDriver* const driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool pushed_ = false;
+  bool pushed_ = false, current_ = true;
   bool exchanged_ = false;
 };
 
@@ -100,6 +101,7 @@ class CudaDeviceMemory : public ContextMemory {
   MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
   MemoryStatus CreateChunk(ChunkHandle* chunk) override;
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override;
+  uint64_t AvailableBytes() override;
   MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override;
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
   MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;

@@ -39,6 +39,9 @@ class DeviceMemory {
   // stream is capturing).
   virtual bool Synchronize() = 0;
 
+  // Returns the bytes that CreateChunk could give now, about; UINT64_MAX: unknown.
+  virtual uint64_t AvailableBytes() { return UINT64_MAX; }
+
   // The functions below are optional, in addition to the arena. Each returns kNotSupported if it is not available.
 
   // Allocates `bytes` of managed memory, which the device can access even if it has no space for it.

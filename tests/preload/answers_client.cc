@@ -225,6 +225,7 @@ int main(int argc, char** argv) {
   const std::string scenario = argv[1];
   const std::pair<const char*, void (*)()> kScenarios[] = {{"answers", Answers},
                                                            {"numbers", Numbers},
+                                                           {"fragments", Fragments},
                                                            {"trim", Trim},
                                                            {"retry", Retry},
                                                            {"retry_all", RetryAll},

@@ -160,6 +160,7 @@ inline CUmemoryPool OwnPool() {
 }
 
 // answers_memory.cc
+void Fragments();
 void Trim();
 void Retry();
 void RetryAll();

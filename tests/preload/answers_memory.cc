@@ -11,6 +11,24 @@ static uint64_t (*TrimFunction())() {
   return trim;
 }
 
+// Free is what one request can have: pieces of a chunk that a small block keeps do not count.
+void Fragments() {
+  Start();
+  std::vector<CUdeviceptr> blocks;
+  CUdeviceptr block = 0;
+  while (api.Alloc(&block, 256 << 10) == CUDA_SUCCESS) blocks.push_back(block);
+  CHECK(blocks.size() > 800);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (i % 8 != 0) OK(api.Free(blocks[i]));
+  }
+  CHECK(Free() < 16 * kMiB);
+  for (size_t i = 0; i < blocks.size() / 2; i += 8) OK(api.Free(blocks[i]));
+  const size_t half = Free();
+  CHECK(half > 100 * kMiB && half < 150 * kMiB);
+  OK(api.Free(Alloc(half)));
+  CHECK(Free() == half);
+}
+
 void Trim() {
   Start();
   const auto trim = TrimFunction();

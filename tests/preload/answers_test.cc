@@ -108,6 +108,11 @@ TEST_P(ByEachWay, EveryCallThatNeedsMemoryIsMadeAgain) {
       << "the calls must fail";
 }
 
+TEST(Fragments, AreNotFree) {
+  const Outcome outcome = RunClient("fragments", "link");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST(Trim, GivesIdleMemoryBack) {
   const Outcome outcome = RunClient("trim", "link");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -131,7 +136,7 @@ TEST(OutOfMemory, TheLineKnowsThePlan) {
   EXPECT_EQ(Count(outcome.err, "out of memory"), 1u) << outcome.err;
   EXPECT_THAT(outcome.err,
               ContainsRegex("cuMemAlloc of 220 MiB is [0-9]+ MiB too much. .* has [0-9]+ \\(55 live, .*The job has "
-                            "left its plan of 5[5-9] MiB 1 times, which is set aside\n"));
+                            "left its plan of 5[5-9] MiB 1 times, and follows it\n"));
 }
 
 TEST(OutOfMemory, TheDevicesOtherArenasGiveBack) {

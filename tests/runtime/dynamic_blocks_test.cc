@@ -55,14 +55,33 @@ TEST_F(DynamicBlocksTest, ARangeMeetsTheBlocksThatLieInItInPart) {
 // The peak counts served requests only: a refused request leaves no trace.
 TEST_F(DynamicBlocksTest, ARefusedRequestIsNoPeak) {
   blocks_.CountLive(10);
-  blocks_.AddLive(90);
-  blocks_.RemoveLive(90);
+  blocks_.AddPending(90);
+  EXPECT_EQ(blocks_.live_units(), 100u);
+  blocks_.CountLive(1);  // another thread's request is served meanwhile
+  blocks_.RemoveLive(1);
+  blocks_.RemovePending(90);
   EXPECT_EQ(blocks_.live_units(), 10u);
-  EXPECT_EQ(blocks_.live_peak_units(), 10u);
+  EXPECT_EQ(blocks_.live_peak_units(), 11u);
   blocks_.CountLive(5);
   blocks_.RemoveLive(15);
   EXPECT_EQ(blocks_.live_units(), 0u);
   EXPECT_EQ(blocks_.live_peak_units(), 15u);
+}
+
+TEST(FailedRequests, TheLastEightSizesAreKept) {
+  FailedRequests failed;
+  EXPECT_TRUE(failed.empty());
+  EXPECT_FALSE(failed.Contains(7));
+  for (uint32_t units = 1; units <= 9; ++units) {
+    failed.Add(units);
+    failed.Add(units);
+  }
+  EXPECT_FALSE(failed.empty());
+  EXPECT_FALSE(failed.Contains(1));
+  for (uint32_t units = 2; units <= 9; ++units) EXPECT_TRUE(failed.Contains(units)) << units;
+  failed.Remove(5);
+  EXPECT_FALSE(failed.Contains(5));
+  EXPECT_TRUE(failed.Contains(9));
 }
 
 TEST_F(DynamicBlocksTest, ForeignBlocksThatLiveLongAreSeen) {

@@ -75,6 +75,42 @@ TEST(Engine, FindBlock) {
   }
 }
 
+// Probes that fail in each iteration are in no plan. They count for no peak.
+TEST(Engine, RequestsThatFailInEachIterationDoNotKeepItFromBeingPlanned) {
+  Job job(64 * kMiB);
+  Net net(&job);
+  Net::Change probes;
+  probes.at = [&job](int layer) {
+    const uint64_t bytes = layer == 3 ? 256 * kMiB : layer == 12 ? 100 * kMiB : 0;
+    if (layer == 3 || layer == 12) {
+      EXPECT_EQ(job.TryAsk(bytes), 0u);
+    }
+  };
+  for (int i = 0; i < 12; ++i) job.Play([&] { net.Step(probes); });
+  EXPECT_TRUE(job.shares().back().Full()) << job.History();
+  EXPECT_EQ(job.engine().Stats().plans, 1u);
+  EXPECT_LT(job.engine().Stats().live_peak, 64 * kMiB);
+}
+
+// What failed before and succeeds now is monitored again, and planned.
+TEST(Engine, RequestsThatFailNoLongerArePlanned) {
+  Job job(256 * kMiB);
+  Net net(&job);
+  DeviceAddress large = job.Ask(128 * kMiB);
+  Net::Change change;
+  change.at = [&job](int layer) {
+    if (layer != 3) return;
+    if (const DeviceAddress block = job.TryAsk(130 * kMiB)) job.Give(block);
+  };
+  for (int i = 0; i < 8; ++i) job.Play([&] { net.Step(change); });
+  EXPECT_TRUE(job.shares().back().Full()) << job.History();
+  const uint64_t requests = job.shares().back().requests;
+  job.Give(large);
+  for (int i = 0; i < 12; ++i) job.Play([&] { net.Step(change); });
+  EXPECT_EQ(job.shares().back().requests, requests + 1);
+  EXPECT_TRUE(job.shares().back().Full()) << job.History();
+}
+
 TEST(Engine, OutOfMemoryIsCleanAndPasses) {
   Job job(64 * kMiB);
   std::vector<DeviceAddress> blocks;

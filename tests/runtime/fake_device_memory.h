@@ -56,6 +56,12 @@ class FakeDeviceMemory : public DeviceMemory {
     handles_.insert(*chunk);
     return MemoryStatus::kOk;
   }
+  uint64_t AvailableBytes() override {
+    Hook("AvailableBytes");
+    std::lock_guard lock(mutex_);
+    const uint64_t held = handles_.size() * chunk_;
+    return Fails() ? UINT64_MAX : total_ - std::min(total_, held);
+  }
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override {
     Hook("ReleaseChunk");
     std::lock_guard lock(mutex_);

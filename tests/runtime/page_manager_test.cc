@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "fake_device_memory.h"
@@ -108,16 +109,49 @@ TEST_F(PageManagerTest, IdlePagesOfTheZoneServeOthers) {
 
 // Where that is not enough, the engine is asked to part with its script. Live blocks keep their pages.
 TEST_F(PageManagerTest, TheZoneIsAskedForLast) {
-  Follow({{30 * kChunkUnits, 2, 0}, {20 * kChunkUnits, 1, 30 * kChunkUnits}});
-  ASSERT_TRUE(MapNext(30 * kChunkUnits));
+  constexpr uint32_t kHalf = kChunkUnits / 2;
+  Follow({{kHalf, 2, 0}, {20 * kChunkUnits, 1, kHalf}});
+  ASSERT_TRUE(MapNext(kHalf));
   const DeviceAddress live = pages_.zone().begin;
   DeviceAddress address = 0;
-  EXPECT_EQ(Grow(40 * kChunkUnits, &address), PageManager::GrowStatus::kNeedsZone);
-  pages_.RetireZone({{live, 30 * kChunk}}, {});
+  EXPECT_EQ(Grow(63 * kChunkUnits + kHalf, &address), PageManager::GrowStatus::kNeedsZone);
+  pages_.RetireZone({{live, kChunk / 2}}, {});
   follower_.Stop();
-  EXPECT_EQ(Grow(40 * kChunkUnits, &address, /*zone_given=*/true), PageManager::GrowStatus::kOutOfMemory);
-  EXPECT_TRUE(device_.Accessible(live, 30 * kChunk));
-  EXPECT_EQ(Grow(30 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  EXPECT_EQ(Grow(63 * kChunkUnits + kHalf, &address, /*zone_given=*/true), PageManager::GrowStatus::kOutOfMemory);
+  EXPECT_TRUE(device_.Accessible(live, kChunk / 2));
+  EXPECT_EQ(Grow(63 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+}
+
+// Nor is the zone asked for where the device cannot hold the request whatever is moved.
+TEST_F(PageManagerTest, TheZoneIsNotAskedForInVain) {
+  Follow({{30 * kChunkUnits, 2, 0}, {20 * kChunkUnits, 1, 30 * kChunkUnits}});
+  ASSERT_TRUE(MapNext(30 * kChunkUnits));
+  DeviceAddress address = 0;
+  EXPECT_EQ(Grow(40 * kChunkUnits, &address), PageManager::GrowStatus::kOutOfMemory);
+  EXPECT_TRUE(device_.Accessible(pages_.zone().begin, 30 * kChunk));
+  EXPECT_EQ(Grow(34 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+}
+
+// A large one is refused without a page being created for it.
+TEST_F(PageManagerTest, TheDeviceIsAskedBeforeManyPagesAreCreated) {
+  FakeDeviceMemory device(1024 * kChunk, kChunk);
+  uint64_t created = 0;
+  device.SetHook([&created](const char* call) { created += std::string(call) == "CreateChunk"; });
+  PageManager pages(&device, &abandoned_, &follower_, &blocks_);
+  EngineLock lock(mutex_);
+  ASSERT_EQ(pages.Open(lock), MemoryStatus::kOk);
+  bool foreign = false;
+  DeviceAddress address = 0;
+  EngineRequest request;
+  request.units = 500 * kChunkUnits;
+  ASSERT_EQ(pages.Grow(lock, request, policy_, false, &foreign, &address), PageManager::GrowStatus::kOk);
+  blocks_.CountLive(request.units);
+  EXPECT_EQ(created, 500u);
+  request.units = 600 * kChunkUnits;
+  EXPECT_EQ(pages.Grow(lock, request, policy_, false, &foreign, &address), PageManager::GrowStatus::kOutOfMemory);
+  EXPECT_EQ(created, 500u);
+  request.units = 524 * kChunkUnits;
+  EXPECT_EQ(pages.Grow(lock, request, policy_, false, &foreign, &address), PageManager::GrowStatus::kOk);
 }
 
 TEST_F(PageManagerTest, EntriesGetTheirPagesWhenTheyAreAskedFor) {
