@@ -8,6 +8,7 @@
 #   lib/libhotpack_cupti.so.0          kernel times (hotpack run --cupti), where CUPTI's headers were found
 #   lib/libhotpack_nvtx.so.0           loaded by NVTX under `hotpack run` (docs/collectors.md)
 #   lib/hotpack/simgpu/                the simulated device
+#   share/hotpack/python/              the Python package, for `hotpack run` (pip install . is for programs)
 #   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
 include(CMakePackageConfigHelpers)
 
@@ -47,6 +48,12 @@ if(TARGET hotpack)
   file(RELATIVE_PATH HOTPACK_PC_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
   configure_file("${PROJECT_SOURCE_DIR}/cmake/hotpack.pc.in" "${PROJECT_BINARY_DIR}/hotpack.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/hotpack.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
+
+# A wheel has the package as its own part.
+if(NOT DEFINED SKBUILD)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/hotpack" DESTINATION "${CMAKE_INSTALL_DATADIR}/hotpack/python"
+    PATTERN "__pycache__" EXCLUDE)
 endif()
 
 # The libraries of simgpu/ name one another by $ORIGIN or not at all, so the directory is installed as it was built.

@@ -100,7 +100,7 @@ class Machine:
             program = [self._python, str(ROOT / "bench" / "torch" / "train.py"), job.model, *job.arguments,
                        "--allocator", "preload" if preload else allocator, "--json", str(out), "--losses", str(losses)]
             if preload:
-                flags = ["--simulate"] if self.simulate else []
+                flags = ["--compatibility", *(["--simulate"] if self.simulate else [])]
                 flags += ["--trace", str(trace)] if trace is not None else []
                 flags += ["--iteration-range", "step"] if "--ranges" in job.arguments else []
                 program = [str(self._command), "run", *flags, "--json-stats", str(stats), "--", *program]

@@ -46,6 +46,8 @@ def enable(*, mark_steps: bool = True) -> None:
         import torch
     except ImportError as error:
         raise Error(f"hotpack.enable() needs PyTorch, which cannot be imported here: {error}") from None
+    if _enabled:  # `hotpack run` does so as soon as torch is imported
+        return
     _versions.check_torch(torch, simulated())
     if torch.cuda.is_initialized():
         raise Error(

@@ -163,6 +163,8 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
   command->add_flag("--keep-caching", options->keep_caching,
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
+  command->add_flag("--compatibility", options->compatibility,
+                    "do not make hotpack PyTorch's allocator; its requests come through the driver, one by one");
   AddOutputOption(command, "--trace", &options->trace, "record the program's allocations in this file");
   AddOutputOption(command, "--report", &options->report,
                   "write a page that shows the packed iteration and the run (hotpack report)");

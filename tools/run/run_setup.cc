@@ -83,6 +83,14 @@ RunLibraries FindLibraries() {
   const std::string installed = up + "/" + HOTPACK_INSTALL_LIBDIR;
   RunLibraries libraries;
   libraries.preload = FirstThatExists({up + "/lib/libhotpack_preload.so.0", installed + "/libhotpack_preload.so.0"});
+  libraries.home = fs::weakly_canonical(up, error).string();
+  // Of a wheel, of a checkout that contains its build, of an installation.
+  for (const char* package : {"/..", "/../python/hotpack", "/share/hotpack/python/hotpack"}) {
+    const std::string startup = up + package + "/_startup";
+    if (libraries.python_startup.empty() && fs::exists(startup + "/sitecustomize.py", error)) {
+      libraries.python_startup = fs::weakly_canonical(startup, error).string();
+    }
+  }
   libraries.nvtx = FirstThatExists({up + "/lib/libhotpack_nvtx.so.0", installed + "/libhotpack_nvtx.so.0"});
   const std::string driver = FirstThatExists({up + "/lib/simgpu/libcuda.so.1", installed + "/simgpu/libcuda.so.1",
                                               installed + "/hotpack/simgpu/libcuda.so.1"});
@@ -133,6 +141,11 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   }
   if (!options.keep_caching) {
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
+  }
+  const bool served = !options.record && !options.doctor && !options.keep_caching;
+  if (served && !options.compatibility && !libraries.python_startup.empty()) {
+    setenv("PYTHONPATH", JoinPaths({libraries.python_startup, Environment("PYTHONPATH")}).c_str(), 1);
+    setenv("HOTPACK_HOME", libraries.home.c_str(), 0);
   }
   setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
   if (options.record) setenv("HOTPACK", "record", 1);

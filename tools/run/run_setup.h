@@ -14,6 +14,7 @@ struct RunOptions {
   bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
   bool keep_caching = false;                     // frameworks keep their own caches of released memory
+  bool compatibility = false;                    // PyTorch's requests come through the driver
   std::string trace;                             // empty: none
   std::string json_stats;                        // empty: none
   std::string report;                            // empty: none
@@ -35,6 +36,8 @@ struct RunLibraries {
   std::string simgpu_witness;              // libsimgpu_witness.so
   std::string simgpu_cudart;               // libcudart.so.13
   std::vector<std::string> simgpu_others;  // libcublasLt.so.13 and libcublas.so.13, if they were built
+  std::string home;                        // for HOTPACK_HOME: holds bin/ and lib/
+  std::string python_startup;              // the folder of the package's sitecustomize.py; empty: there is no package
 };
 RunLibraries FindLibraries();
 
