@@ -40,7 +40,7 @@ Graph InArena(Graph graph) {
   return graph;
 }
 
-// A schedule that fits by what is live at once; whether its arena does is looked at when its turn comes.
+// A schedule that fits by what is live at once; whether its arena does is checked when its turn comes.
 struct Candidate {
   const char* algorithm;
   Schedule schedule;

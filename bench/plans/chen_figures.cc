@@ -354,7 +354,7 @@ void OfRecursion(Figures* figures, const std::string& name, const Graph& graph, 
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Chen's plans beside published numbers");
+  CLI::App app("Chen's plans, and published numbers");
   bool smoke = false;
   app.add_flag("--smoke", smoke, "tiny models, as a test runs it");
   CLI11_PARSE(app, argc, argv);

@@ -183,7 +183,7 @@ std::pair<double, double> Means(const Overheads& a, const Overheads& b) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("The deep Q-network's plans beside memonger's, SuperNeurons' and TFLMS'");
+  CLI::App app("The deep Q-network's plans, and memonger's, SuperNeurons' and TFLMS'");
   bool smoke = false;
   int episodes = 100;
   app.add_flag("--smoke", smoke, "tiny networks and few episodes, as a test runs it");

@@ -276,7 +276,7 @@ void OfModel(Figures* figures, const std::string& name, const Model& model, doub
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Echo's plans beside its paper's numbers");
+  CLI::App app("Echo's plans, and its paper's numbers");
   bool smoke = false;
   app.add_flag("--smoke", smoke, "tiny models, as a test runs it");
   CLI11_PARSE(app, argc, argv);

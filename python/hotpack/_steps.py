@@ -4,7 +4,7 @@ import weakref
 from typing import Optional
 
 _PATIENCE = 64  # steps of others alone: the one that counted has been replaced
-_CERTAIN = 3    # steps of an optimizer beside twice as many of the one that counts
+_CERTAIN = 3    # steps of an optimizer to twice as many of the one that counts
 
 
 class Steps:

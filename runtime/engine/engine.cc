@@ -290,6 +290,7 @@ EngineStatus Engine::Impl::Grow(EngineLock& lock, const EngineRequest& request, 
   if (status == Status::kGone) return EngineStatus::kPassThrough;
   // Managed memory is allowed as long as no plan is in force.
   const auto may_spill = [this] { return !scripts_.follower().active() || !stats_.steady(); };
+  if (status == Status::kOutOfMemory && spill_.enabled() && !may_spill() && !pages_.zone_pinned()) scripts_.Park();
   return spill_.Allocate(lock, request.units * kBlockUnit, may_spill, address) ? EngineStatus::kOk
                                                                                : EngineStatus::kOutOfMemory;
 }
