@@ -299,6 +299,19 @@ void CapturedElsewhere() {
   hotpack_torch_release_pool(0, {1, 0});
 }
 
+// Ends the capture on `stream`. It has one node, and `other` was not drawn into it.
+void EndCaptureAlone(CUstream stream, CUstream other) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  OK(cuStreamIsCapturing(other, &status));
+  CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+  CUgraph graph = nullptr;
+  size_t nodes = 0;
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphGetNodes(graph, nullptr, &nodes));
+  CHECK(nodes == 1);
+  OK(cuGraphDestroy(graph));
+}
+
 // One thread begins a capture on a stream while another one releases a block that the stream has used. SIMGPU_DELAY
 // makes both take their time.
 void CapturedMeanwhile() {
@@ -328,15 +341,7 @@ void CapturedMeanwhile() {
     OK(cuStreamBeginCapture(user, CU_STREAM_CAPTURE_MODE_RELAXED));
     Use(user, captured);
     while (released.load() <= i) std::this_thread::yield();
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    OK(cuStreamIsCapturing(owner, &status));
-    CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
-    CUgraph graph = nullptr;
-    size_t nodes = 0;
-    OK(cuStreamEndCapture(user, &graph));
-    OK(cuGraphGetNodes(graph, nullptr, &nodes));
-    CHECK(nodes == 1);
-    OK(cuGraphDestroy(graph));
+    EndCaptureAlone(user, owner);
   }
   releasing.join();
   Free(captured, user);
@@ -367,15 +372,7 @@ void CapturedAgain() {
       OK(cuStreamBeginCapture(user, CU_STREAM_CAPTURE_MODE_RELAXED));
       Use(user, captured);
       if (releases) Free(block, owner);
-      CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-      OK(cuStreamIsCapturing(owner, &status));
-      CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
-      CUgraph graph = nullptr;
-      size_t nodes = 0;
-      OK(cuStreamEndCapture(user, &graph));
-      OK(cuGraphGetNodes(graph, nullptr, &nodes));
-      CHECK(nodes == 1);
-      OK(cuGraphDestroy(graph));
+      EndCaptureAlone(user, owner);
       hotpack_torch_end_allocate_to_pool(0, {1, 0});
     }
   }

@@ -66,6 +66,14 @@ T Reused() {
   return {};
 }
 
+// Such a parameter, in which the slot that `slot(table)` returns has the reused block.
+template <typename T, typename Table, typename Slot>
+T With(Table T::*table, Slot slot) {
+  T parameter = Reused<T>();
+  slot(parameter.*table) = arena;
+  return parameter;
+}
+
 }  // namespace
 
 CASE(ListLeftovers) {
@@ -86,35 +94,24 @@ CASE(ListLeftovers) {
   concatenated.addresses[2] = concatenated.addresses[63] = arena;
   Launch(concatenated);
 }
+// The last slot that is set.
 CASE(ListOfCuda12) {
-  auto lists = Reused<ListsOfCuda12>();
-  lists.addresses[1][1] = arena;
-  Launch(lists);
+  Launch(With(&ListsOfCuda12::addresses, [](auto& lists) -> uint64_t& { return lists[1][1]; }));
 }
 CASE(ListOfCuda13) {
-  auto lists = Reused<ListsOfCuda13>();
-  lists.addresses[1][1] = arena;
-  Launch(lists);
+  Launch(With(&ListsOfCuda13::addresses, [](auto& lists) -> uint64_t& { return lists[1][1]; }));
 }
 CASE(ListOfScalars) {
-  auto lists = Reused<ScalarLists>();
-  lists.addresses[1] = arena;
-  Launch(lists);
+  Launch(With(&ScalarLists::addresses, [](auto& list) -> uint64_t& { return list[1]; }));
 }
 CASE(ListOfFusedUpdates) {
-  auto lists = Reused<Fused>();
-  lists.addresses[3][1] = arena;
-  Launch(lists);
+  Launch(With(&Fused::addresses, [](auto& lists) -> uint64_t& { return lists[3][1]; }));
 }
 CASE(ListOfSteps) {
-  auto lists = Reused<Fused>();
-  lists.steps[1] = arena;
-  Launch(lists);
+  Launch(With(&Fused::steps, [](auto& list) -> uint64_t& { return list[1]; }));
 }
 CASE(ListOfConcatenated) {
-  auto lists = Reused<Concatenated>();
-  lists.addresses[1] = arena;
-  Launch(lists);
+  Launch(With(&Concatenated::addresses, [](auto& list) -> uint64_t& { return list[1]; }));
 }
 // A block names a tensor beyond the table: another layout, which is read in full.
 CASE(ListNot) {
