@@ -62,4 +62,10 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/simgpu/driver")
   add_dependencies(hotpack_package ${simulated})
   install(DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/simgpu/" DESTINATION "${CMAKE_INSTALL_LIBDIR}/hotpack/simgpu"
     USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.so*" PATTERN "*.a")
+  # libzstd is in libcuda.so.1, and its licence wants its notice to go with it.
+  find_file(HOTPACK_ZSTD_NOTICE copyright PATHS /usr/share/doc/libzstd-dev /usr/share/doc/libzstd1 NO_DEFAULT_PATH)
+  mark_as_advanced(HOTPACK_ZSTD_NOTICE)
+  if(HOTPACK_ZSTD_NOTICE)
+    install(FILES "${HOTPACK_ZSTD_NOTICE}" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/hotpack" RENAME libzstd-notice)
+  endif()
 endif()
