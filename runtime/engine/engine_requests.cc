@@ -1,5 +1,6 @@
-// Requests off the short path: from the script after an alignment, from new pages, or by best fit; and what follows an
-// iteration's last request. All functions need the engine's lock. Those that take an EngineLock may release it meanwhile.
+// Requests off the short path: from the script after an alignment, from new pages, or by best fit. Also what follows an
+// iteration's last request. All functions need the engine's lock; those that take an EngineLock may release it
+// meanwhile.
 #include <algorithm>
 
 #include "runtime/engine/engine_impl.h"
