@@ -47,18 +47,29 @@ class History {
     cells_[ordinal & mask_].store(uint64_t{age} << 32 | units, std::memory_order_relaxed);
   }
 
+  // Notes the stream that request `ordinal` names: its small ordinal, from 1. Streams are hints: a request whose stream
+  // is not noted has none, or that of the request `window` earlier. O(1). The first one maps 2 bytes a request.
+  void NoteStream(uint64_t ordinal, uint16_t stream);
+
   uint64_t Count() const { return count_.load(std::memory_order_acquire); }  // requests so far
   uint64_t Window() const { return mask_ + 1; }
   // Returns whether request `ordinal` (< Count()) is still stored.
   bool Holds(uint64_t ordinal) const { return Count() - ordinal <= mask_; }
   uint32_t Units(uint64_t ordinal) const { return static_cast<uint32_t>(Cell(ordinal)); }
   uint32_t Age(uint64_t ordinal) const { return static_cast<uint32_t>(Cell(ordinal) >> 32); }
+  bool HasStreams() const { return streams_.load(std::memory_order_acquire) != nullptr; }
+  // Returns the stream noted for a request; 0: none.
+  uint16_t Stream(uint64_t ordinal) const {
+    const std::atomic<uint16_t>* streams = streams_.load(std::memory_order_acquire);
+    return streams == nullptr ? 0 : streams[ordinal & mask_].load(std::memory_order_relaxed);
+  }
 
  private:
   uint64_t Cell(uint64_t ordinal) const { return cells_[ordinal & mask_].load(std::memory_order_relaxed); }
   void SetAge(uint64_t ordinal, uint32_t age) { ReleasedAt(ordinal, Units(ordinal), age); }
 
-  std::atomic<uint64_t>* cells_;  // units in the lower half, age in the upper
+  std::atomic<uint64_t>* cells_;                          // units in the lower half, age in the upper
+  std::atomic<std::atomic<uint16_t>*> streams_{nullptr};  // null: no request has named one
   uint64_t mask_;
   size_t mapped_bytes_;
   std::atomic<uint64_t> count_{0};
@@ -68,7 +79,9 @@ class History {
 struct HistoryTail {
   uint64_t first = 0;
   std::vector<uint32_t> units;
-  std::vector<uint32_t> ages;  // kStillLive, or the age
+  std::vector<uint32_t> ages;     // kStillLive, or the age
+  std::vector<uint16_t> streams;  // as noted; empty: none were
+  uint16_t StreamOf(size_t i) const { return streams.empty() ? 0 : streams[i]; }
   uint64_t end() const { return first + units.size(); }
 };
 

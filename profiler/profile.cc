@@ -40,6 +40,7 @@ uint64_t LifePeriod(const HistoryTail& tail, uint64_t period, uint64_t occurrenc
 ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, uint64_t occurrences, uint64_t longest) {
   ProfileBlock block;
   block.units = tail.units[newest];
+  block.stream = tail.StreamOf(newest);
   uint64_t n = tail.units.size();
   uint64_t oldest_live = 0;   // the longest life so far among those not released
   uint64_t earlier_live = 0;  // the same, of those before any that was seen released

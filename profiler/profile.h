@@ -16,6 +16,7 @@ struct ProfileBlock {
   uint32_t age = 0;      // longest life seen, in requests (history.h); 0 if not planned
   uint32_t min_age = 0;  // shortest life seen; 0 if not planned
   bool planned = false;  // false: retained, or not released often enough to decide; served dynamically
+  uint16_t stream = 0;   // the stream that its last request named: its small ordinal, from 1; 0: none, or not known
 };
 
 // One iteration, as a cycle: the first request follows the last one. The block of request i is resident during the

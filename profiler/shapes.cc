@@ -180,6 +180,7 @@ Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape) {
   for (uint64_t i = 0; i < n; ++i) {
     ProfileBlock& block = profile.blocks[i];
     block.units = tail.units[shape.begins[0] + i];
+    block.stream = tail.StreamOf(shape.begins.back() + i);
     bool stays = false;
     for (size_t k = oldest; k < shape.begins.size(); ++k) {
       uint64_t at = shape.begins[k] + i;

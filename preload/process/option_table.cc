@@ -164,6 +164,12 @@ bool ParseTraceLimit(const char* value, Options* options) {
   return bytes != 0;
 }
 
+bool ParseStreamEdges(const char* value, Options* options) {
+  if (strcmp(value, "avoid") != 0 && strcmp(value, "keep") != 0) return false;
+  options->avoid_stream_edges = value[0] == 'a';
+  return true;
+}
+
 bool ParseWaitPlan(const char* value, Options* options) {
   if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
   options->wait_plan = value[0] == '1';

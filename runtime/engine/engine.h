@@ -48,7 +48,8 @@ struct EngineOptions {
   // time limit counts work (packer/stop.h: WorkClock). So the same requests of one thread give the same figures on
   // every machine.
   bool logical_time = false;
-  uint64_t window = 1 << 20;  // requests remembered for iteration detection (bounds memory: 8 B each)
+  bool avoid_stream_edges = true;  // plans that make few waits between streams (packer/stream_edges.h)
+  uint64_t window = 1 << 20;       // requests remembered for iteration detection (bounds memory: 8 B each)
   // Requests served by best fit without a plan, after which the driver's pool is compared.
   uint64_t never_hot_requests = 1 << 20;
   GuardOptions guard;          // debug mode

@@ -26,10 +26,12 @@ uint64_t Explained(const std::vector<Shape>& shapes, size_t times) {
 
 }  // namespace
 
-PlanScheduler::PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, std::function<void()> save)
+PlanScheduler::PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, bool avoid_stream_edges,
+                             std::function<void()> save)
     : parts_(parts),
       time_limit_ns_(time_limit_ns),
       on_demand_(on_demand),
+      avoid_stream_edges_(avoid_stream_edges),
       save_(std::move(save)),
       worker_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Run(job, cancel); }, on_demand) {}
 
@@ -245,7 +247,9 @@ void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
   }
 }
 
-PlanSettings PlanScheduler::Settings() const { return {parts_.pages->arena().chunk(), time_limit_ns_, on_demand_}; }
+PlanSettings PlanScheduler::Settings() const {
+  return {parts_.pages->arena().chunk(), time_limit_ns_, on_demand_, avoid_stream_edges_};
+}
 
 // Plans the hot iteration, or an improved profile of it.
 void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel) {

@@ -34,7 +34,8 @@ class PlanScheduler {
     SpillPolicy* spill;
   };
   // `save` does a job of kind kSave. `on_demand`: as PlanWorker's; plans then come in logical time.
-  PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, std::function<void()> save);
+  PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, bool avoid_stream_edges,
+                std::function<void()> save);
 
   // --- without the lock ---------------------------------------------------------------------------------------------
   bool Busy() const { return worker_.Busy(); }
@@ -82,6 +83,7 @@ class PlanScheduler {
   const Parts parts_;
   const int64_t time_limit_ns_;
   const bool on_demand_;
+  const bool avoid_stream_edges_;
   const std::function<void()> save_;
 
   uint64_t next_detection_ = kMinNewRequests;  // requests

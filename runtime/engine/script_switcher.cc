@@ -391,6 +391,8 @@ void ScriptSwitcher::AddTo(hotpack_stats* stats) const {
   stats->carried = current_ ? current_->profile.carried_blocks : 0;
   stats->plan_height = PlanBytes();
   stats->plan_lower_bound = current_ ? current_->lower_bound_bytes : 0;
+  stats->plan_stream_edges = current_ ? current_->stream_edges : 0;
+  stats->plan_stream_edges_avoided = current_ ? current_->avoided_stream_edges : 0;
   stats->divergences = Divergences();
   stats->variants = variants_.size();
   stats->switches = switches_;

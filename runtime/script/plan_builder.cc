@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "packer/pack.h"
+#include "packer/stream_edges.h"
 
 namespace hotpack {
 namespace {
@@ -181,35 +182,77 @@ bool PinCarried(const Script& old, const Profile& profile, const std::vector<uin
   return any;
 }
 
-// The plain solve. Blocks common with another script are placed as in that one, if that costs next to nothing.
-PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                     const RelatedScripts& related, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+// The plain solve. Blocks common with another script are placed as in that one, if that costs next to nothing. They are
+// then pinned in *instance.
+PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const RelatedScripts& related,
+                     uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options, Instance* instance) {
   std::optional<Placement> start;
   if (related.previous != nullptr) start = StartFrom(*related.previous, related.reserved_ranges, profile, index);
   if (start) options.start = &*start;
-  Instance pinned = instance;
+  Instance pinned = *instance;
   const Script* like = related.previous != nullptr ? related.previous : related.sibling;
   if (like != nullptr && (like == related.previous ? PinCarried(*like, profile, index, &pinned)
                                                    : PinCommon(*like, profile, index, 0, &pinned))) {
     PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
     auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
-    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+    if (result.status == PackStatus::kOk && result.placement.height <= most) {
+      *instance = std::move(pinned);
+      return result;
+    }
   }
-  return PackForPages(instance, chunk_bytes, time_limit_ns, options);
+  return PackForPages(*instance, chunk_bytes, time_limit_ns, options);
 }
 
 // The solve with fragments in front. Blocks common with another script are placed as in that one, if the zone becomes
-// hardly higher than that one's.
-PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                             const RelatedScripts& related, uint32_t zone_offset, const PackOptions& options) {
-  Instance pinned = instance;
+// hardly higher than that one's. They are then pinned in *instance.
+PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const RelatedScripts& related,
+                             uint32_t zone_offset, const PackOptions& options, Instance* instance) {
+  Instance pinned = *instance;
   if (related.sibling != nullptr && PinCommon(*related.sibling, profile, index, zone_offset, &pinned)) {
     PackResult result = Pack(pinned, options);
     auto most = static_cast<Bytes>(related.sibling->height_bytes + zone_offset * kBlockUnit);
     most = std::max(most, result.lower_bound + result.lower_bound / 128);
-    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+    if (result.status == PackStatus::kOk && result.placement.height <= most) {
+      *instance = std::move(pinned);
+      return result;
+    }
   }
-  return Pack(instance, options);
+  return Pack(*instance, options);
+}
+
+// The waits between streams of a placement, before and after some are avoided.
+struct StreamEdges {
+  int64_t before = 0, after = 0;
+};
+
+// Changes a placement so that fewer blocks wait for other streams, in no more chunks above `zone_offset`. Takes no
+// longer than a solve. `instance` has further blocks behind those of the profile: walls, which no stream uses.
+StreamEdges AvoidWaits(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
+                       uint32_t zone_offset, uint64_t chunk_bytes, bool avoid, const PackOptions& options,
+                       Placement* placement) {
+  BlockStreams streams;
+  bool several = false;
+  for (const uint32_t i : index) {
+    const uint16_t stream = profile.blocks[i].stream;
+    streams.push_back(stream == 0 ? kAnyStream : stream);
+    several |= streams.back() != streams.front();
+  }
+  if (!several) return {};
+  streams.resize(instance.blocks.size(), kAnyStream);
+  StreamEdges edges;
+  edges.before = edges.after = CountStreamEdges(instance, *placement, streams);
+  if (!avoid || edges.before == 0) return edges;
+  const auto zone = static_cast<Bytes>(zone_offset * kBlockUnit), chunk = static_cast<Bytes>(chunk_bytes);
+  const Bytes height = zone + RoundUp(std::max<Bytes>(placement->height - zone, 0), chunk);
+  *placement =
+      AvoidStreamEdges(instance, *placement, streams, height, options.time_limit_ns, options.cancel, options.clock);
+  edges.after = CountStreamEdges(instance, *placement, streams);
+  return edges;
+}
+
+void SetEdges(const StreamEdges& edges, Script* script) {
+  script->stream_edges = static_cast<uint64_t>(edges.after);
+  script->avoided_stream_edges = static_cast<uint64_t>(edges.before - edges.after);
 }
 
 }  // namespace
@@ -217,7 +260,7 @@ PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
                                          const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const RelatedScripts& related, WorkClock* clock) {
+                                         const RelatedScripts& related, WorkClock* clock, bool avoid_stream_edges) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile,
                  std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
@@ -233,7 +276,8 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
   PackOptions options;
   options.cancel = cancel;
   options.clock = clock;
-  PackResult plain = PackPlain(profile, index, instance, related, chunk_bytes, time_limit_ns, options);
+  Instance packed = instance;
+  PackResult plain = PackPlain(profile, index, related, chunk_bytes, time_limit_ns, options, &packed);
   if (plain.status != PackStatus::kOk) return nullptr;
   // For so large a job, a placement so far from the bound is no better than best fit.
   if (related.reserved_ranges.empty() &&
@@ -247,14 +291,21 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
     // The load is not a reachable bound here: a few times the plain solve's time is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
-    PackResult filled = PackWithFragments(profile, index, instance, related, zone_offset, options);
+    PackResult filled = PackWithFragments(profile, index, related, zone_offset, options, &instance);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
-      return std::make_shared<const Script>(
-          CompileScript(profile, index, filled.placement.offsets, laid_out, zone_offset, plain.lower_bound));
+      const StreamEdges edges = AvoidWaits(profile, index, instance, zone_offset, chunk_bytes, avoid_stream_edges,
+                                           options, &filled.placement);
+      Script script = CompileScript(profile, index, filled.placement.offsets, laid_out, zone_offset, plain.lower_bound);
+      SetEdges(edges, &script);
+      return std::make_shared<const Script>(std::move(script));
     }
   }
+  options.time_limit_ns = std::min(time_limit_ns, Patience(packed.blocks.size(), 300'000, 30'000'000));
+  const StreamEdges edges =
+      AvoidWaits(profile, index, packed, 0, chunk_bytes, avoid_stream_edges, options, &plain.placement);
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
+  SetEdges(edges, &script);
   script.reserved_ranges = related.reserved_ranges;
   return std::make_shared<const Script>(std::move(script));
 }
@@ -279,7 +330,7 @@ std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot
                                    const RelatedScripts& related, const std::atomic<bool>* cancel) {
   WorkClock clock;
   return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns,
-                    cancel, related, settings.logical_time ? &clock : nullptr);
+                    cancel, related, settings.logical_time ? &clock : nullptr, settings.avoid_stream_edges);
 }
 
 }  // namespace

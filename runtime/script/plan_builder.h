@@ -54,10 +54,12 @@ struct RelatedScripts {
 //   the zone by at least one chunk of `chunk_bytes`.
 // - `cancel`: may be set from another thread.
 // - `clock`: counts the time limit (PackOptions::clock); null: the machine's clock does.
+// - `avoid_stream_edges`: then places blocks of several streams so that few wait for another stream, in no more chunks.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
                                          const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const RelatedScripts& related = {}, WorkClock* clock = nullptr);
+                                         const RelatedScripts& related = {}, WorkClock* clock = nullptr,
+                                         bool avoid_stream_edges = true);
 
 // Returns the limit for a plan's load if the job never needed more than `units`: 1/32 or two chunks more, whichever is
 // larger.
@@ -82,6 +84,7 @@ struct PlanSettings {
   uint64_t chunk_bytes = 0;
   int64_t time_limit_ns = 0;  // for one solve
   bool logical_time = false;  // the limit counts work instead of time (packer/stop.h)
+  bool avoid_stream_edges = true;
 };
 
 // Builds the script for a profile that FindProfile returned for `job`. Returns null in three cases: the script would

@@ -59,6 +59,8 @@ struct Script {
   uint64_t fragment_bytes = 0;  // used of the fragments
   uint64_t lower_bound_bytes = 0;
   LoadColumns load = {};  // of the planned blocks, over the cycle
+  // Waits between streams that the placement makes in a cycle (CountStreamEdges), and those that it avoids.
+  uint64_t stream_edges = 0, avoided_stream_edges = 0;
 
   uint32_t size() const { return static_cast<uint32_t>(profile.blocks.size()); }
 };

@@ -52,6 +52,20 @@ TEST(History, ALateReleaseDoesNotTouchTheRequestThatTookItsCell) {
   EXPECT_EQ(history.Age(64), kStillLive);
 }
 
+TEST(History, NotesStreamsOfThoseThatNameOne) {
+  History history(64);
+  history.NoteStream(history.Append(1), 0);
+  EXPECT_FALSE(history.HasStreams());  // and no memory for them
+  EXPECT_TRUE(CopyTail(history, 1, 64).streams.empty());
+  history.NoteStream(history.Append(2), 5);
+  history.Append(3);
+  EXPECT_EQ(history.Stream(0), 0);
+  EXPECT_EQ(history.Stream(1), 5);
+  const HistoryTail tail = CopyTail(history, 3, 2);
+  EXPECT_EQ(tail.streams, (std::vector<uint16_t>{5, 0}));
+  EXPECT_EQ(tail.StreamOf(0), 5);
+}
+
 TEST(CopyTail, GivesTheRequestsBeforeTheEnd) {
   History history(64);
   for (uint32_t i = 0; i < 50; ++i) history.Append(i + 1);

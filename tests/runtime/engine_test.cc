@@ -111,6 +111,44 @@ TEST(Engine, RequestsThatFailNoLongerArePlanned) {
   EXPECT_TRUE(job.shares().back().Full()) << job.History();
 }
 
+// A prefetch: each layer's weights are gathered on a second stream while the layer before computes.
+TEST(Engine, PlansKeepStreamsApart) {
+  for (const bool avoid : {false, true}) {
+    EngineOptions options;
+    options.avoid_stream_edges = avoid;
+    Job job(4096 * kMiB, options);
+    Engine& engine = job.engine();
+    auto ask = [&](uint64_t bytes, uint32_t stream) {
+      DeviceAddress address = 0;
+      EXPECT_EQ(engine.Allocate(bytes, stream | kStreamOrdered, &address), EngineStatus::kOk);
+      return address;
+    };
+    for (int step = 0; step < 12; ++step) {
+      DeviceAddress gathered = ask(kMiB, 1);
+      for (uint64_t layer = 0; layer < 20; ++layer) {
+        const DeviceAddress next = ask(kMiB + layer % 3 * 4096, 1), activation = ask(kMiB + layer % 2 * 8192, 0);
+        const DeviceAddress temporary = ask(kMiB, 0);
+        engine.Release(gathered, 1 | kStreamOrdered);
+        engine.Release(activation, kStreamOrdered);
+        engine.Release(temporary, kStreamOrdered);
+        gathered = next;
+      }
+      engine.Release(gathered, 1 | kStreamOrdered);
+      engine.Mark();
+      engine.WaitPlan(-1);
+    }
+    const hotpack_stats stats = engine.Stats();
+    EXPECT_GT(stats.planned_steady, 0u);
+    if (avoid) {
+      EXPECT_EQ(stats.plan_stream_edges, 0u);
+      EXPECT_GT(stats.plan_stream_edges_avoided, 10u);
+    } else {
+      EXPECT_GT(stats.plan_stream_edges, 10u);
+      EXPECT_EQ(stats.plan_stream_edges_avoided, 0u);
+    }
+  }
+}
+
 TEST(Engine, OutOfMemoryIsCleanAndPasses) {
   Job job(64 * kMiB);
   std::vector<DeviceAddress> blocks;

@@ -67,6 +67,37 @@ TEST(MakeScript, NothingIsPutWhereWallsAre) {
   }
 }
 
+// Requests of two streams by turns, of nearly the same size: two blocks of each stream are live at any moment.
+Profile TwoStreams() {
+  Profile profile;
+  for (uint32_t i = 0; i < 40; ++i) {
+    profile.blocks.push_back({.units = 100 + i * 7 % 5, .age = 4, .min_age = 4, .planned = true});
+    profile.blocks.back().stream = static_cast<uint16_t>(1 + i % 2);
+  }
+  profile.period = 40;
+  return profile;
+}
+
+TEST(MakeScript, StreamsAreKeptApartInTheSameChunks) {
+  constexpr uint64_t kChunk = 65536;
+  auto plain = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, false);
+  auto apart = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr);
+  ASSERT_TRUE(plain != nullptr && apart != nullptr);
+  EXPECT_GT(plain->stream_edges, 0u);
+  EXPECT_EQ(plain->avoided_stream_edges, 0u);
+  EXPECT_GT(apart->avoided_stream_edges, 0u);
+  EXPECT_LT(apart->stream_edges, plain->stream_edges);
+  EXPECT_LE((apart->height_bytes + kChunk - 1) / kChunk, (plain->height_bytes + kChunk - 1) / kChunk);
+}
+
+TEST(MakeScript, WhereRequestsNameNoStreamTheyAreNotCounted) {
+  Profile profile = TwoStreams();
+  for (ProfileBlock& block : profile.blocks) block.stream = block.stream == 1 ? 0 : 7;
+  auto script = MakeScript(profile, 1000, {}, 65536, 50'000'000, nullptr);
+  ASSERT_NE(script, nullptr);
+  EXPECT_EQ(script->stream_edges + script->avoided_stream_edges, 0u);
+}
+
 // A machine that is too busy for any solver to end in time: the published best-fit gets as long as it needs.
 TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
   auto script = MakeScript(Sizes(std::vector<uint32_t>(2000, 100), 10), 10'000, {}, 65536, 1, nullptr);
