@@ -96,6 +96,7 @@ void DestroyContext(Driver& d, Context* context) {
     return true;
   });
   d.contexts.erase(context);
+  for (Context* other : d.contexts) other->peers.erase(context);
   context->alive = false;
 }
 
@@ -252,16 +253,6 @@ SIMGPU_API cuCtxSetCacheConfig(CUfunc_cache) {
 SIMGPU_API cuCtxResetPersistingL2Cache() {
   SIMGPU_ENTER(cuCtxResetPersistingL2Cache);
   return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
-  SIMGPU_ENTER(cuCtxEnablePeerAccess);
-  return Alive(d, From(peer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-SIMGPU_API cuCtxDisablePeerAccess(CUcontext peer) {
-  SIMGPU_ENTER(cuCtxDisablePeerAccess);
-  return Alive(d, From(peer)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 }  // namespace simgpu

@@ -1,6 +1,7 @@
 // Linear copies. Each is an operation on a stream. Synchronous ones run on the default stream and then wait, except
 // from device to device, for which the driver does not wait.
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/peer.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -16,9 +17,26 @@ bool OnDevice(Driver& d, uint64_t address) {
   return kind != RegionKind::kForeign && kind != RegionKind::kHost;
 }
 
-CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t bytes) {
+// The contexts that cuMemcpyPeer names.
+struct PeerContexts {
+  CUcontext to, from;
+};
+
+// `peers`: null for all other copies.
+CUresult CheckEnds(Driver& d, const Context* context, uint64_t to, uint64_t from, uint64_t bytes,
+                   const PeerContexts* peers) {
+  if (peers != nullptr) {
+    const CUresult status = CheckPeerEnd(d, peers->to, to);
+    return status != CUDA_SUCCESS ? status : CheckPeerEnd(d, peers->from, from);
+  }
+  const bool reaches = CopyReaches(d, context, to, bytes) && CopyReaches(d, context, from, bytes);
+  return reaches ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t bytes, const PeerContexts* peers) {
   if (bytes == 0) return CUDA_SUCCESS;
   if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult bad = CheckEnds(d, stream->context, to, from, bytes, peers); bad != CUDA_SUCCESS) return bad;
   return Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY, [=](Driver& driver, Epoch op, uint64_t given_before) {
     driver.checker.Use(op, from, bytes, "a copy (from)", given_before);
     driver.checker.Use(op, to, bytes, "a copy (to)", given_before);
@@ -26,9 +44,10 @@ CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t
   });
 }
 
-CUresult Copy(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, CUstream handle, DefaultStream variant) {
+CUresult Copy(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, CUstream handle, DefaultStream variant,
+              const PeerContexts* peers = nullptr) {
   SIMGPU_STREAM(stream, handle, variant);
-  const CUresult status = CopyNow(d, stream, to, from, bytes);
+  const CUresult status = CopyNow(d, stream, to, from, bytes, peers);
   // cuda.h, "API synchronization behavior": a copy from the device to pageable memory returns when it is done.
   if (status == CUDA_SUCCESS && stream->capture == nullptr && OnDevice(d, from) &&
       d.memory.Find(to).kind == RegionKind::kForeign) {
@@ -37,10 +56,11 @@ CUresult Copy(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, CUstream ha
   return status;
 }
 
-CUresult CopyAndWait(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, DefaultStream variant) {
+CUresult CopyAndWait(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, DefaultStream variant,
+                     const PeerContexts* peers = nullptr) {
   SIMGPU_STREAM(stream, nullptr, variant);
   if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
-  const CUresult status = CopyNow(d, stream, to, from, bytes);
+  const CUresult status = CopyNow(d, stream, to, from, bytes, peers);
   if (status == CUDA_SUCCESS && !(OnDevice(d, to) && OnDevice(d, from))) d.order.HostSawStream(stream->order);
   return status;
 }
@@ -74,11 +94,6 @@ SIMGPU_COPY(cuMemcpyDtoH, cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds, (void* to, CUde
             (to, from, bytes), Address(to), from)
 SIMGPU_COPY(cuMemcpyDtoD, cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),
             (to, from, bytes), to, from)
-SIMGPU_COPY(cuMemcpyPeer, cuMemcpyPeer, cuMemcpyPeer_ptds,
-            (CUdeviceptr to, [[maybe_unused]] CUcontext to_context, CUdeviceptr from,
-             [[maybe_unused]] CUcontext from_context, size_t bytes),
-            (to, to_context, from, from_context, bytes), to, from)
-
 SIMGPU_COPY_ASYNC(cuMemcpyAsync, cuMemcpyAsync, cuMemcpyAsync_ptsz,
                   (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), to,
                   from)
@@ -91,9 +106,67 @@ SIMGPU_COPY_ASYNC(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_
 SIMGPU_COPY_ASYNC(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz,
                   (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), to,
                   from)
-SIMGPU_COPY_ASYNC(cuMemcpyPeerAsync, cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz,
-                  (CUdeviceptr to, [[maybe_unused]] CUcontext to_context, CUdeviceptr from,
-                   [[maybe_unused]] CUcontext from_context, size_t bytes, CUstream stream),
-                  (to, to_context, from, from_context, bytes, stream), to, from)
+static CUresult CopyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+                         DefaultStream variant) {
+  SIMGPU_ENTER(cuMemcpyPeer);
+  const PeerContexts peers = {to_context, from_context};
+  return CopyAndWait(d, to, from, bytes, variant, &peers);
+}
+SIMGPU_API cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes) {
+  return CopyPeer(to, to_context, from, from_context, bytes, kLegacy);
+}
+SIMGPU_API cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                             size_t bytes) {
+  return CopyPeer(to, to_context, from, from_context, bytes, kPerThread);
+}
+
+static CUresult CopyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                              size_t bytes, CUstream stream, DefaultStream variant) {
+  SIMGPU_ENTER(cuMemcpyPeerAsync);
+  const PeerContexts peers = {to_context, from_context};
+  return Copy(d, to, from, bytes, stream, variant, &peers);
+}
+SIMGPU_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                             size_t bytes, CUstream stream) {
+  return CopyPeerAsync(to, to_context, from, from_context, bytes, stream, kLegacy);
+}
+SIMGPU_API cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                  size_t bytes, CUstream stream) {
+  return CopyPeerAsync(to, to_context, from, from_context, bytes, stream, kPerThread);
+}
+
+// Batches: the copies run one after the other.
+static CUresult CopyBatch(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                          CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count, CUstream stream,
+                          DefaultStream variant) {
+  SIMGPU_ENTER(cuMemcpyBatchAsync);
+  if (to == nullptr || from == nullptr || bytes == nullptr || count == 0 || attributes == nullptr ||
+      first_copies == nullptr || attribute_count == 0 || attribute_count > count || first_copies[0] != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (size_t i = 0; i < attribute_count; ++i) {
+    const bool ordered = i == 0 || first_copies[i] > first_copies[i - 1];
+    if (!ordered || first_copies[i] >= count || attributes[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_INVALID) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  // cuda.h: "Must not be legacy NULL stream".
+  if (stream == CU_STREAM_LEGACY || (stream == nullptr && variant == kLegacy)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    const CUresult status = Copy(d, to[i], from[i], bytes[i], stream, variant);
+    if (status != CUDA_SUCCESS) return status;
+  }
+  return CUDA_SUCCESS;
+}
+SIMGPU_API cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                                 CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                                 CUstream stream) {
+  return CopyBatch(to, from, bytes, count, attributes, first_copies, attribute_count, stream, kLegacy);
+}
+SIMGPU_API cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                                      CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                                      CUstream stream) {
+  return CopyBatch(to, from, bytes, count, attributes, first_copies, attribute_count, stream, kPerThread);
+}
 
 }  // namespace simgpu

@@ -1,5 +1,6 @@
 // Two- and three-dimensional copies, row by row. Arrays are not simulated.
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/peer.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -18,6 +19,8 @@ struct Box {
   Side to, from;
   uint64_t width = 0, height = 0, depth = 1;
   bool waits = false;  // host memory is involved: a synchronous copy waits
+  bool peer = false;   // the contexts of both ends are stated
+  CUcontext to_context = nullptr, from_context = nullptr;
 };
 
 uint64_t BaseOf(CUmemorytype type, const void* host, CUdeviceptr device) {
@@ -59,6 +62,36 @@ Box From3D(const Spec& s) {
   return box;
 }
 
+Box FromPeer(const CUDA_MEMCPY3D_PEER& s) {
+  Box box = From3D(s);
+  box.peer = true;
+  box.to_context = s.dstContext;
+  box.from_context = s.srcContext;
+  return box;
+}
+
+// A row's length and a layer's height of 0: as tight as can be (cuda.h, cuMemcpy3DBatchAsync).
+Side FromOperand(const CUmemcpy3DOperand& end, const CUextent3D& extent) {
+  Side side;
+  side.base = end.op.ptr.ptr;
+  side.pitch = end.op.ptr.rowLength != 0 ? end.op.ptr.rowLength : extent.width;
+  side.slice = side.pitch * (end.op.ptr.layerHeight != 0 ? end.op.ptr.layerHeight : extent.height);
+  return side;
+}
+
+// Host memory has no context of a device to state.
+CUresult CheckEnds(Driver& d, const Context* context, const Box& box) {
+  if (box.peer) {
+    const CUresult status = CheckPeerEnd(d, box.to_context, box.to.base);
+    return status != CUDA_SUCCESS ? status : CheckPeerEnd(d, box.from_context, box.from.base);
+  }
+  for (const Side* side : {&box.to, &box.from}) {
+    const uint64_t bytes = (box.depth - 1) * side->slice + (box.height - 1) * side->pitch + box.width;
+    if (!CopyReaches(d, context, side->base, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult CopyRows(Driver& d, Epoch op, const Box& box, uint64_t given_before) {
   for (uint64_t z = 0; z < box.depth; ++z) {
     for (uint64_t y = 0; y < box.height; ++y) {
@@ -81,6 +114,7 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
   if (box.width > box.from.pitch || box.width > box.to.pitch || box.from.base == 0 || box.to.base == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (const CUresult bad = CheckEnds(d, stream->context, box); bad != CUDA_SUCCESS) return bad;
   const CUresult status = Submit(
       d, stream, CU_GRAPH_NODE_TYPE_MEMCPY,
       [box](Driver& driver, Epoch op, uint64_t given_before) { return CopyRows(driver, op, box, given_before); });
@@ -128,9 +162,38 @@ SIMGPU_API cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph handle, const CUgraph
 SIMGPU_BOX(cuMemcpy2D, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, From2D)
 SIMGPU_BOX(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds, CUDA_MEMCPY2D, From2D)
 SIMGPU_BOX(cuMemcpy3D, cuMemcpy3D_v2, cuMemcpy3D_v2_ptds, CUDA_MEMCPY3D, From3D)
-SIMGPU_BOX(cuMemcpy3DPeer, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, CUDA_MEMCPY3D_PEER, From3D)
+SIMGPU_BOX(cuMemcpy3DPeer, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, CUDA_MEMCPY3D_PEER, FromPeer)
 SIMGPU_BOX_ASYNC(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz, CUDA_MEMCPY2D, From2D)
 SIMGPU_BOX_ASYNC(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, From3D)
-SIMGPU_BOX_ASYNC(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, From3D)
+SIMGPU_BOX_ASYNC(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, FromPeer)
+
+static CUresult CopyBatch(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags, CUstream stream,
+                          DefaultStream variant) {
+  SIMGPU_ENTER(cuMemcpy3DBatchAsync);
+  if (count == 0 || copies == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (stream == CU_STREAM_LEGACY || (stream == nullptr && variant == kLegacy)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    const CUDA_MEMCPY3D_BATCH_OP& copy = copies[i];
+    if (copy.src.type != CU_MEMCPY_OPERAND_TYPE_POINTER || copy.dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    Box box;
+    box.to = FromOperand(copy.dst, copy.extent);
+    box.from = FromOperand(copy.src, copy.extent);
+    box.width = copy.extent.width;
+    box.height = copy.extent.height;
+    box.depth = copy.extent.depth;
+    if (const CUresult status = Copy(d, box, stream, variant, false); status != CUDA_SUCCESS) return status;
+  }
+  return CUDA_SUCCESS;
+}
+SIMGPU_API cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
+                                   CUstream stream) {
+  return CopyBatch(count, copies, flags, stream, kLegacy);
+}
+SIMGPU_API cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
+                                        CUstream stream) {
+  return CopyBatch(count, copies, flags, stream, kPerThread);
+}
 
 }  // namespace simgpu

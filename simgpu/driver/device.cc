@@ -1,4 +1,4 @@
-// Devices: names, attributes, peers. The figures are those of a large current GPU.
+// Devices: names, attributes. The figures are those of a large current GPU.
 #include <cstdio>
 #include <cstring>
 
@@ -173,22 +173,6 @@ SIMGPU_API cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   unsigned bus = 0;
   if (sscanf(id, "%*x:%x:", &bus) != 1 || !Valid(d, static_cast<int>(bus) - 1)) return CUDA_ERROR_INVALID_DEVICE;
   *device = static_cast<int>(bus) - 1;
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-  SIMGPU_ENTER(cuDeviceCanAccessPeer);
-  if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!Valid(d, device) || !Valid(d, peer)) return CUDA_ERROR_INVALID_DEVICE;
-  *can = device != peer;
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {
-  SIMGPU_ENTER(cuDeviceGetP2PAttribute);
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!Valid(d, device) || !Valid(d, peer) || device == peer) return CUDA_ERROR_INVALID_DEVICE;
-  *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
   return CUDA_SUCCESS;
 }
 

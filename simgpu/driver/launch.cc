@@ -6,6 +6,7 @@
 #include "simgpu/checker/report.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/module.h"
+#include "simgpu/driver/peer.h"
 #include "simgpu/driver/strided.h"
 #include "simgpu/driver/tensor_lists.h"
 #include "simgpu/driver/work.h"
@@ -82,12 +83,17 @@ bool ValidShape(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 
 void Count(bool known) { CountWork(known ? Counted::kKernelKnown : Counted::kKernelNotKnown); }
 
-RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
-  return [name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op,
-                                                                                uint64_t given_before) {
+void CheckReach(Driver& d, const Context* context, const std::vector<Word>& words, const char* name) {
+  for (const Word& word : words) CheckKernelReaches(d, context, word.value, name);
+}
+
+RunWork KernelWork(const Context* context, Kernel* kernel, std::vector<Word> words) {
+  return [context, name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op,
+                                                                                         uint64_t given_before) {
     Count(known);
     for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, name.c_str(), given_before);
+    CheckReach(d, context, words, name.c_str());
     return CUDA_SUCCESS;
   };
 }
@@ -113,9 +119,10 @@ CUresult Launch(Driver& d, CUfunction function, Grid grid, CUstream handle, void
     const Epoch op = d.order.Submit(stream->order);
     for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, kernel->name.c_str());
+    CheckReach(d, stream->context, words, kernel->name.c_str());
     return CUDA_SUCCESS;
   }
-  return Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, KernelWork(kernel, std::move(words)));
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, KernelWork(stream->context, kernel, std::move(words)));
 }
 
 CUresult LaunchPlain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -222,7 +229,7 @@ static CUresult NodeWork(Driver& d, const Params& p, RunWork* work) {
   auto* kernel = reinterpret_cast<Kernel*>(FunctionOf(p));
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   WarnOnce(kernel);
-  *work = KernelWork(kernel, WordsOf(d, *kernel, {p.gridDimX, p.gridDimY}, p.kernelParams, p.extra));
+  *work = KernelWork(CurrentContext(), kernel, WordsOf(d, *kernel, {p.gridDimX, p.gridDimY}, p.kernelParams, p.extra));
   return CUDA_SUCCESS;
 }
 

@@ -102,18 +102,6 @@ SIMGPU_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attrib
   }
 }
 
-SIMGPU_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc*, size_t) {
-  SIMGPU_ENTER(cuMemPoolSetAccess);
-  return d.pools.contains(From(handle)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-SIMGPU_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation*) {
-  SIMGPU_ENTER(cuMemPoolGetAccess);
-  if (!d.pools.contains(From(handle)) || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return CUDA_SUCCESS;
-}
-
 SIMGPU_API cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   SIMGPU_ENTER(cuDeviceGetDefaultMemPool);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -72,6 +72,14 @@ bool CheckSetting() {
   return text == nullptr || strcmp(text, "0") != 0;
 }
 
+// On unless it is 0.
+bool Switch(const char* name) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text == '\0' || strcmp(text, "1") == 0) return true;
+  if (strcmp(text, "0") != 0) BadSetting(name, text, "0 or 1");
+  return false;
+}
+
 bool KeepSetting() {
   const char* text = getenv("SIMGPU_VALUES");
   if (text == nullptr || *text == '\0' || strcmp(text, "forget") == 0) return false;
@@ -81,7 +89,12 @@ bool KeepSetting() {
 
 }  // namespace
 
-Driver::Driver() : devices(DeviceSetting()), keep_values(KeepSetting()), checker(&order, &memory, CheckSetting()) {
+Driver::Driver()
+    : devices(DeviceSetting()),
+      keep_values(KeepSetting()),
+      peers(Switch("SIMGPU_PEERS")),
+      check_access(Switch("SIMGPU_ACCESS")),
+      checker(&order, &memory, CheckSetting()) {
   const uint64_t capacity = MemorySetting();
   for (size_t i = 0; i < devices.size(); ++i) {
     Device& device = devices[i];

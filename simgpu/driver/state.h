@@ -54,6 +54,7 @@ struct Context {
   Stream* legacy = nullptr;
   std::unordered_map<uint64_t, Stream*> per_thread;  // by thread
   std::map<int, uint64_t> limits;
+  std::unordered_set<const Context*> peers;  // whose memory of cuMemAlloc this one can use
 };
 
 // A memory pool (cuMemAllocAsync). Freed blocks stay in `cached` until the host synchronises. Then bytes beyond
@@ -63,6 +64,7 @@ struct Pool {
   bool is_default = false;
   uint64_t max_bytes = 0;
   uint64_t release_threshold = 0;
+  uint64_t access = 0;  // a bit for each other device that can use its memory
   uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
   uint64_t reuse[4] = {0, 1, 1, 1};  // by CUmemPool_attribute, CU_MEMPOOL_ATTR_REUSE_…
   struct Cached {
@@ -89,7 +91,9 @@ struct Driver {
   Order order;
   MemoryMap memory;
   Written written;
-  const bool keep_values;  // no write is forgotten: `written` stays empty
+  const bool keep_values;   // no write is forgotten: `written` stays empty
+  const bool peers;         // devices can use each other's memory
+  const bool check_access;  // ... and are held to it (peer.h)
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;

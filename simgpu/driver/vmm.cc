@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/peer.h"
 
 namespace simgpu {
 namespace {
@@ -151,6 +152,11 @@ SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDe
     if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 ||
         location.id >= static_cast<int>(d.devices.size())) {
       return CUDA_ERROR_INVALID_VALUE;
+    }
+    const Mapping* first = d.memory.FindMapping(address, nullptr);
+    const bool own = first == nullptr || first->handle->device == location.id;
+    if (!own && desc[i].flags != 0 && !CanAccessPeer(d, location.id, first->handle->device)) {
+      return CUDA_ERROR_INVALID_DEVICE;
     }
     access |= desc[i].flags;
     (desc[i].flags != 0 ? given : taken) |= uint64_t{1} << location.id;

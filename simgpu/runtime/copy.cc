@@ -40,6 +40,12 @@ CUresult CopyAsync(const DriverTable& drv, int pt, void* to, const void* from, s
                 to, from, bytes, kind, stream);
 }
 
+// The primary contexts of the devices, which stay retained, as after cudaSetDevice.
+CUresult PeerContexts(const DriverTable& drv, int to_device, int from_device, CUcontext contexts[2]) {
+  const CUresult status = drv.cuDevicePrimaryCtxRetain(&contexts[0], to_device);
+  return status != CUDA_SUCCESS ? status : drv.cuDevicePrimaryCtxRetain(&contexts[1], from_device);
+}
+
 // Copies by `copy` to or from a variable of the device, `offset` bytes into it.
 template <typename CopyAt>
 cudaError_t CopyVariable(const void* symbol, size_t offset, CopyAt copy) {
@@ -124,12 +130,23 @@ CUDART_BOTH(cudaMemcpyAsync, cudaMemcpyAsync_ptsz,
               return Set(CopyAsync(drv, pt, to, from, bytes, kind, stream));
             })
 
-CUDART_API cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
-  return cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+CUDART_API cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t bytes) {
+  CUDART_READY();
+  CUcontext contexts[2] = {};
+  if (const CUresult status = PeerContexts(drv, to_device, from_device, contexts); status != CUDA_SUCCESS) {
+    return Set(status);
+  }
+  return Set(drv.cuMemcpyPeer(Address(to), contexts[0], Address(from), contexts[1], bytes));
 }
 
-CUDART_API cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+CUDART_API cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                               cudaStream_t stream) {
+  CUDART_READY();
+  CUcontext contexts[2] = {};
+  if (const CUresult status = PeerContexts(drv, to_device, from_device, contexts); status != CUDA_SUCCESS) {
+    return Set(status);
+  }
+  return Set(drv.cuMemcpyPeerAsync(Address(to), contexts[0], Address(from), contexts[1], bytes, stream));
 }
 
 CUDART_BOTH(cudaMemcpy2D, cudaMemcpy2D_ptds,

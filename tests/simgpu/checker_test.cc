@@ -159,6 +159,18 @@ TEST_P(CheckerCase, IsSilentWhenSwitchedOff) {
 INSTANTIATE_TEST_SUITE_P(All, CheckerCase, testing::ValuesIn(kExpected),
                          [](const testing::TestParamInfo<Expected>& c) { return std::string(c.param.name); });
 
+// SIMGPU_DEVICES=2: kernels of the second device use memory of the first.
+TEST(CheckerOfTwoDevices, KernelsNeedAccess) {
+  const std::pair<const char*, const char*> cases[] = {{"PeerKernelMapped", "no-peer-access"},
+                                                       {"PeerKernelMappedWithAccess", ""},
+                                                       {"PeerKernelOrdinary", "no-peer-access"},
+                                                       {"PeerKernelOrdinaryEnabled", ""}};
+  for (const auto& [name, kinds] : cases) {
+    EXPECT_EQ(RunChecked(Program() + " " + name, "SIMGPU_DEVICES=2").kinds, kinds) << name;
+    EXPECT_EQ(RunChecked(Program() + " " + name, "SIMGPU_DEVICES=2 SIMGPU_ACCESS=0").kinds, "") << name;
+  }
+}
+
 TEST(Reports, AreAllInTheFileAndTwentyOnStderr) {
   const CheckedOutcome outcome = RunChecked(Program() + " ManyReports");
   EXPECT_EQ(outcome.reports.size(), 50u);
