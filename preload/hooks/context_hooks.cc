@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "preload/hooks/hook_table.h"
+#include "preload/hooks/peer_copies.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
 #include "preload/serve/allocate.h"
@@ -21,8 +22,9 @@ namespace {
 constexpr int kDevices = 64;
 constinit std::atomic<CUcontext> primary_contexts[kDevices] = {};
 
-void Note(const HookScope& scope, CUresult result, const CUcontext* context) noexcept try {
+void Note(const HookScope& scope, CUresult result, const CUcontext* context, CUdevice device) noexcept try {
   if (scope.Active() && result == CUDA_SUCCESS && context != nullptr && *context != nullptr) {
+    hotpack::NoteContextDevice(device);
     hotpack::Order().NoteContext(*context);
   }
 } catch (...) {
@@ -117,7 +119,7 @@ CUresult Reset(CUdevice device, ResetPrimary reset) {
 CUresult Hook_cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
   HookScope scope;
   const CUresult result = HOTPACK_NEXT(cuCtxCreate_v2)(context, flags, device);
-  Note(scope, result, context);
+  Note(scope, result, context, device);
   return result;
 }
 
@@ -125,14 +127,14 @@ CUresult Hook_cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, 
                              CUdevice device) {
   HookScope scope;
   const CUresult result = HOTPACK_NEXT(cuCtxCreate_v3)(context, affinity, count, flags, device);
-  Note(scope, result, context);
+  Note(scope, result, context, device);
   return result;
 }
 
 CUresult Hook_cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags, CUdevice device) {
   HookScope scope;
   const CUresult result = HOTPACK_NEXT(cuCtxCreate_v4)(context, parameters, flags, device);
-  Note(scope, result, context);
+  Note(scope, result, context, device);
   return result;
 }
 
@@ -157,7 +159,7 @@ CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     // the new context must not come from the arena that is ending.
     while (hotpack::Arenas().IsEnding(*context)) sched_yield();
   }
-  Note(scope, result, context);
+  Note(scope, result, context, device);
   return result;
 }
 

@@ -175,6 +175,16 @@ void* NextOf(HookId id) {
   return next != nullptr ? next : reinterpret_cast<void*>(&NoDriver);
 }
 
+bool RedirectWork(HookId id, void* function, std::atomic<void*>* way) {
+  const int i = static_cast<int>(id);
+  if (!BindHooks() || states[i].next.load(std::memory_order_acquire) == nullptr) return false;
+  way->store(__atomic_load_n(kRows[i].jump, __ATOMIC_ACQUIRE), std::memory_order_release);
+  __atomic_store_n(kRows[i].jump, function, __ATOMIC_RELEASE);
+  return true;
+}
+
+void* JumpOf(HookId id) { return __atomic_load_n(kRows[static_cast<int>(id)].jump, __ATOMIC_ACQUIRE); }
+
 }  // namespace hotpack
 
 // Called at the first call of a watched function that the dynamic linker bound, before any look-up.

@@ -6,6 +6,8 @@
 //    answer for the variant.
 #pragma once
 
+#include <atomic>
+
 #include "preload/hooks/hook_list.h"
 #include "preload/hooks/work_list.h"
 
@@ -30,6 +32,17 @@ void* Substitute(void* function, const char* name, const void* caller);
 // Returns the function that a call of this hook passes through to: next, or past every preload when the hook was
 // entered from within a hook. Never null: without a driver it is a function that returns CUDA_ERROR_NOT_INITIALIZED.
 void* NextOf(HookId id);
+
+// Makes calls of a watched function, which went to *way, go to `function`. Returns false if the driver has no such
+// function, or is not loaded yet.
+bool RedirectWork(HookId id, void* function, std::atomic<void*>* way);
+
+// Returns where calls of a watched function go. Call after RedirectWork has returned true for any of them.
+void* JumpOf(HookId id);
+template <typename Function>
+Function JumpOf(HookId id) {
+  return reinterpret_cast<Function>(JumpOf(id));
+}
 
 }  // namespace hotpack
 

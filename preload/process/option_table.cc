@@ -75,8 +75,8 @@ bool ParseEnabled(const char* value, Options* options) {
 bool ParseArena(const char* value, Options* options) {
   constexpr char kSized[] = "plain:";
   constexpr size_t kSizedLength = sizeof(kSized) - 1;
-  if (strcmp(value, "vmm") == 0) {
-    options->arena = ArenaKind::kVirtual;
+  if (strcmp(value, "auto") == 0 || strcmp(value, "vmm") == 0) {
+    options->arena = value[0] == 'a' ? ArenaKind::kAutomatic : ArenaKind::kVirtual;
     return true;
   }
   const bool sized = strncmp(value, kSized, kSizedLength) == 0;
@@ -167,6 +167,12 @@ bool ParseTraceLimit(const char* value, Options* options) {
 bool ParseStreamEdges(const char* value, Options* options) {
   if (strcmp(value, "avoid") != 0 && strcmp(value, "keep") != 0) return false;
   options->avoid_stream_edges = value[0] == 'a';
+  return true;
+}
+
+bool ParsePeerCopies(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->peer_copies = value[0] == '1';
   return true;
 }
 

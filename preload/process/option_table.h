@@ -16,8 +16,8 @@ namespace hotpack {
 #define HOTPACK_OPTIONS(X)                                                                                             \
   X(Enabled, "HOTPACK", "", "0, 1 or record", "1",                                                                     \
     "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
-  X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                         \
-    "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                       \
+  X(Arena, "HOTPACK_ARENA", "--arena", "auto, vmm, plain or plain:MEBIBYTES", "auto",                                  \
+    "what the arena is made of: virtual memory management, or one `cuMemAlloc`; auto is vmm where copies allow it")    \
   X(Cupti, "HOTPACK_CUPTI", "--cupti", "a number of iterations, or all", "none",                                       \
     "with a trace: for how many iterations served by the plan kernel times are recorded by CUPTI (`collectors.md`)")   \
   X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \
@@ -42,6 +42,8 @@ namespace hotpack {
     "the only programs that are served, by executable name, as above")                                                 \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
     "whether blocks that the device has no room for may lie in managed memory while no plan is in force")              \
+  X(PeerCopies, "HOTPACK_PEER_COPIES", "--peer-copies", "0 or 1", "1",                                                 \
+    "whether copies between devices that have no access name their contexts, so that the driver stages them")          \
   X(Plan, "HOTPACK_PLAN", "--plan", "a file", "none", "where the plan is kept from run to run (`plan_format.md`)")     \
   X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
     "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \

@@ -9,31 +9,32 @@
 
 namespace hotpack {
 
-enum class ArenaKind : uint8_t { kVirtual, kPlain };
+enum class ArenaKind : uint8_t { kAutomatic, kVirtual, kPlain };
 
 struct Options {
   bool enabled = true;            // HOTPACK, HOTPACK_ONLY, HOTPACK_EXCEPT, tools; false: every hook passes through
   bool record = false;            // HOTPACK=record: the driver serves the requests, hotpack records them
   bool free_sync_always = false;  // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
-  ArenaKind arena = ArenaKind::kVirtual;  // HOTPACK_ARENA=plain: one cuMemAlloc, no virtual memory management
-  uint64_t plain_arena_bytes = 0;         // HOTPACK_ARENA=plain:<MiB>, in bytes; 0: most of the free memory
-  const char* only = nullptr;             // HOTPACK_ONLY: patterns of the executables to serve; null: all
-  const char* except = nullptr;           // HOTPACK_EXCEPT: patterns of the executables to leave alone
-  const char* stats_dir = nullptr;        // HOTPACK_STATS_DIR: directory of stats.<pid>
-  const char* trace = nullptr;            // HOTPACK_TRACE: path of the trace
-  uint64_t trace_limit = 8ull << 30;      // HOTPACK_TRACE_LIMIT_MB, in bytes
-  GuardOptions guard;                     // HOTPACK_DEBUG
-  bool overcommit = false;                // HOTPACK_OVERCOMMIT=managed
-  uint64_t overcommit_bytes = 0;          // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes; 0: ManagedLimit() decides
-  const char* ipc_sizes = nullptr;        // HOTPACK_IPC: sizes left to the driver (preload/serve/ipc_exclusions.h)
-  bool cupti = false;                     // HOTPACK_CUPTI: record kernel times, if there is a trace
-  uint64_t cupti_iterations = 0;          // ... of this many iterations with the plan in force; 0: to the end
-  bool launches = false;                  // HOTPACK_LAUNCHES=1: note launches in the trace
-  const char* iteration_range = nullptr;  // HOTPACK_ITERATION_RANGE: patterns of ranges that begin an iteration
-  const char* interrupt_range = nullptr;  // HOTPACK_INTERRUPT_RANGE: patterns of ranges that interrupt the monitoring
-  bool avoid_stream_edges = true;         // HOTPACK_STREAM_EDGES: plans make few waits between streams
-  bool wait_plan = false;                 // HOTPACK_WAIT_PLAN: plans come in logical time
-  const char* plan = nullptr;             // HOTPACK_PLAN: file of the plan from run to run (preload/serve/plan_store.h)
+  ArenaKind arena = ArenaKind::kAutomatic;  // HOTPACK_ARENA=plain: one cuMemAlloc, no virtual memory management
+  uint64_t plain_arena_bytes = 0;           // HOTPACK_ARENA=plain:<MiB>, in bytes; 0: most of the free memory
+  bool peer_copies = true;                  // HOTPACK_PEER_COPIES=0: copies between devices pass through unchanged
+  const char* only = nullptr;               // HOTPACK_ONLY: patterns of the executables to serve; null: all
+  const char* except = nullptr;             // HOTPACK_EXCEPT: patterns of the executables to leave alone
+  const char* stats_dir = nullptr;          // HOTPACK_STATS_DIR: directory of stats.<pid>
+  const char* trace = nullptr;              // HOTPACK_TRACE: path of the trace
+  uint64_t trace_limit = 8ull << 30;        // HOTPACK_TRACE_LIMIT_MB, in bytes
+  GuardOptions guard;                       // HOTPACK_DEBUG
+  bool overcommit = false;                  // HOTPACK_OVERCOMMIT=managed
+  uint64_t overcommit_bytes = 0;            // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes; 0: ManagedLimit() decides
+  const char* ipc_sizes = nullptr;          // HOTPACK_IPC: sizes left to the driver (preload/serve/ipc_exclusions.h)
+  bool cupti = false;                       // HOTPACK_CUPTI: record kernel times, if there is a trace
+  uint64_t cupti_iterations = 0;            // ... of this many iterations with the plan in force; 0: to the end
+  bool launches = false;                    // HOTPACK_LAUNCHES=1: note launches in the trace
+  const char* iteration_range = nullptr;    // HOTPACK_ITERATION_RANGE: patterns of ranges that begin an iteration
+  const char* interrupt_range = nullptr;    // HOTPACK_INTERRUPT_RANGE: patterns of ranges that interrupt the monitoring
+  bool avoid_stream_edges = true;           // HOTPACK_STREAM_EDGES: plans make few waits between streams
+  bool wait_plan = false;                   // HOTPACK_WAIT_PLAN: plans come in logical time
+  const char* plan = nullptr;  // HOTPACK_PLAN: file of the plan from run to run (preload/serve/plan_store.h)
 };
 
 // Thread-safe, no heap, no driver call. The strings are copies that are never freed.

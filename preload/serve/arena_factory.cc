@@ -98,27 +98,53 @@ void AfterForkInChild() {
 
 bool SynchronizeForEngine(CUcontext context) { return Order().Synchronize(context); }
 
-std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext context) {
-  const Options& options = GetOptions();
-  if (options.arena == ArenaKind::kVirtual) {
-    return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine);
-  }
-  return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
-}
-
 int DeviceOf(const CudaDriver& driver) {
   CUdevice device = -1;
   return driver.CtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+// Without hooks a copy between devices goes to the driver as the program has written it. It fails on virtual memory to
+// which a device has no access (docs/hooks.md, Other devices). The context must be current.
+bool CopiesNeedPlainMemory(const CudaDriver& driver) {
+  int count = 0;
+  const CUdevice own = DeviceOf(driver);
+  if (kHooksPresent || own < 0 || driver.DeviceGetCount == nullptr || driver.DeviceCanAccessPeer == nullptr ||
+      driver.DeviceGetCount(&count) != CUDA_SUCCESS) {
+    return false;
+  }
+  for (CUdevice other = 0; other < count; ++other) {
+    int there = 1, back = 1;
+    if (other == own) continue;
+    const bool known = driver.DeviceCanAccessPeer(&there, own, other) == CUDA_SUCCESS &&
+                       driver.DeviceCanAccessPeer(&back, other, own) == CUDA_SUCCESS;
+    if (!known || (there != 0 && back != 0)) continue;
+    static constinit std::atomic<bool> logged{false};
+    if (logged.exchange(true)) return true;
+    Log("devices %d and %d cannot access each other's memory: the arena is one cuMemAlloc, so that copies between them "
+        "work. HOTPACK_ARENA=vmm keeps virtual memory, for programs that use one device a process",
+        own, other);
+    return true;
+  }
+  return false;
+}
+
+std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext context) {
+  const Options& options = GetOptions();
+  const bool plain =
+      options.arena == ArenaKind::kAutomatic ? CopiesNeedPlainMemory(*driver) : options.arena == ArenaKind::kPlain;
+  if (!plain) return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine);
+  return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
 
 void Say(const char* line) { Log("%s", line); }
 
 // Throws bad_alloc; then only an empty statistics slot is left behind.
 ContextArena* Make(const CudaDriver* driver, CUcontext context) {
-  auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
+  std::unique_ptr<ContextArena> arena;
   {
     CurrentScope scope(*driver, context);
     if (!scope) throw std::bad_alloc();  // or the arena would be another device's
+    arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
     arena->memory->SetLimit(DeviceLimit(DeviceOf(*driver)));
     arena->memory->Initialize();  // kNotSupported: the engine notices and passes everything through
   }

@@ -87,6 +87,7 @@ typedef struct hotpack_stats {
   uint64_t cross_stream_ns;            /* ... nanoseconds of host time */
   uint64_t plan_stream_edges;          /* waits between streams in one cycle of the plan in force, at most */
   uint64_t plan_stream_edges_avoided;  /* ... that the plan would have if the packer did not know the streams */
+  uint64_t peer_copies;                /* copies between devices that became copies between named contexts */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

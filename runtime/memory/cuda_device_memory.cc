@@ -259,6 +259,12 @@ void CudaDeviceMemory::AddPeer(CUdevice device) {
   }
 }
 
+bool CudaDeviceMemory::CopiesReach(CUdevice device) {
+  if (device == device_) return true;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::find(peers_.begin(), peers_.end(), device) != peers_.end();
+}
+
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;

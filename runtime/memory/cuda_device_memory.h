@@ -39,6 +39,9 @@ class ContextMemory : public DeviceMemory {
   // Lets another device use this memory: what is mapped now and later. Does nothing if the driver manages access
   // itself. Ignores errors: the driver then refuses the device's accesses.
   virtual void AddPeer(CUdevice) {}
+  // Returns whether `device` can copy from and to this memory by any copy function. The driver sees to it for memory of
+  // cuMemAlloc.
+  virtual bool CopiesReach(CUdevice) { return true; }
 
   uint64_t ChunkBytes() const override { return chunk_bytes_; }
   uint64_t TotalBytes() const override { return total_bytes_; }
@@ -107,6 +110,7 @@ class CudaDeviceMemory : public ContextMemory {
   MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
   void ReleaseAll(bool context_alive) override;
   void AddPeer(CUdevice device) override;
+  bool CopiesReach(CUdevice device) override;
 
  private:
   CUmemAllocationProp Prop() const;

@@ -35,8 +35,10 @@ namespace hotpack {
   X(DeviceGetMemPool, cuDeviceGetMemPool)                               \
   X(DeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)                 \
   X(DeviceGetCount, cuDeviceGetCount)                                   \
+  X(DeviceCanAccessPeer, cuDeviceCanAccessPeer)                         \
   X(DevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)               \
   X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                   \
+  X(PointerGetAttribute, cuPointerGetAttribute)                         \
   X(MemGetAllocationGranularity, cuMemGetAllocationGranularity)         \
   X(MemAddressReserve, cuMemAddressReserve)                             \
   X(MemAddressFree, cuMemAddressFree)                                   \

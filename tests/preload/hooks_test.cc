@@ -80,7 +80,8 @@ TEST(Hooks, AnUnknownKindOfArenaIsSaid) {
   for (const std::string kind : {"maybe", "plain:", "plain:0", "plain:-5", "plain:4x"}) {
     const Outcome outcome = RunClient("one_stream", "link", {{"HOTPACK_ARENA", kind}});
     EXPECT_EQ(outcome.code, 0);
-    EXPECT_EQ(outcome.err, "hotpack: HOTPACK_ARENA=" + kind + " is not vmm, plain or plain:MEBIBYTES; vmm is used\n");
+    EXPECT_EQ(outcome.err,
+              "hotpack: HOTPACK_ARENA=" + kind + " is not auto, vmm, plain or plain:MEBIBYTES; auto is used\n");
   }
 }
 

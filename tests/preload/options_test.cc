@@ -186,7 +186,7 @@ TEST(RunFlags, AreTheOptions) {
   EXPECT_EQ(run({"--only", "train"}, "off").code, 0);
   for (const auto& [flag, value, values] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"--free-sync", "maybe", "auto or always"},
-           {"--arena", "plain:x", "vmm, plain or plain:MEBIBYTES"},
+           {"--arena", "plain:x", "auto, vmm, plain or plain:MEBIBYTES"},
            {"--trace-limit-mb", "0", "a number of mebibytes"}}) {
     const Outcome outcome = run({flag, value}, "basic");
     EXPECT_EQ(outcome.code, 2);

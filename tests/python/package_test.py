@@ -232,6 +232,25 @@ os._exit(0)  # PyTorch's backward thread may abort if the interpreter ends meanw
         for out, _ in self.both(script, SIMGPU_DEVICES="2"):
             self.assertEqual(out, "True\n1 True\n")
 
+    def test_devices_that_cannot_reach_each_other(self):
+        script = """
+host = torch.arange(1 << 18, dtype=torch.float32)
+first = host.to("cuda:0")
+second = first.to("cuda:1")
+print(torch.equal(second.to("cuda:0").cpu(), host), torch.equal(first.view(512, 512).t().to("cuda:1").cpu(), host.view(512, 512).t()))
+stages = [torch.nn.Linear(256, 256).to(device) for device in ("cuda:0", "cuda:1")]
+optimizer = torch.optim.SGD([p for stage in stages for p in stage.parameters()], lr=0.1)
+for _ in range(4):
+    hidden = stages[0](torch.ones(8, 256, device="cuda:0"))
+    stages[1](hidden.to("cuda:1")).sum().backward()
+    optimizer.step()
+parallel = torch.nn.DataParallel(stages[0], device_ids=[0])
+print(parallel(torch.ones(8, 256, device="cuda:0")).device)
+"""
+        for peers in ("0", "1"):
+            for out, _ in self.both(script, SIMGPU_DEVICES="2", SIMGPU_PEERS=peers, SIMGPU_VALUES="keep"):
+                self.assertEqual(out, "True True\ncuda:0\n")
+
     def test_forks_and_loaders(self):
         script = """
 import os, sys

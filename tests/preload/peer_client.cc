@@ -1,0 +1,241 @@
+// A program that copies between two devices by every function that names no contexts, on the simulated device
+// (SIMGPU_DEVICES=2, SIMGPU_VALUES=keep). It ends with status 0 if every copy worked and moved the bytes, else with 1
+// and a line for each function that failed:
+//   peer_client FIRST SECOND    arena or pool: the memory of the first and of the second device
+#include <cuda.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#define OK(call)                                                                                      \
+  do {                                                                                                \
+    if (const CUresult ok_result = (call); ok_result != CUDA_SUCCESS) {                               \
+      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, static_cast<int>(ok_result)); \
+      exit(2);                                                                                        \
+    }                                                                                                 \
+  } while (false)
+
+namespace {
+
+constexpr size_t kPitch = 512, kWidth = 300, kRows = 16, kLayers = 4;
+constexpr size_t kLayer = kPitch * kRows, kBytes = kLayer * kLayers;
+
+CUcontext contexts[2];
+bool failed = false;
+
+CUdeviceptr NewBlock(int device) {
+  CUdeviceptr address = 0;
+  OK(cuCtxSetCurrent(contexts[device]));
+  OK(cuMemAlloc(&address, kBytes));
+  return address;
+}
+
+// Memory of a pool of the program's own, which hotpack does not serve.
+CUdeviceptr NewBlockOfPool(int device) {
+  CUdeviceptr address = 0;
+  CUmemoryPool pool = nullptr;
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  OK(cuCtxSetCurrent(contexts[device]));
+  OK(cuMemPoolCreate(&pool, &props));
+  OK(cuMemAllocFromPoolAsync(&address, kBytes, pool, nullptr));
+  return address;
+}
+
+void Write(CUdeviceptr to, int device, const std::vector<uint8_t>& bytes) {
+  OK(cuCtxSetCurrent(contexts[device]));
+  OK(cuMemcpyHtoD(to, bytes.data(), bytes.size()));
+}
+
+std::vector<uint8_t> Read(CUdeviceptr from, int device) {
+  std::vector<uint8_t> bytes(kBytes);
+  OK(cuCtxSetCurrent(contexts[device]));
+  OK(cuMemcpyDtoH(bytes.data(), from, bytes.size()));
+  return bytes;
+}
+
+struct Memory {
+  CUdeviceptr address;
+  int device;
+};
+
+// What a copy is expected to move: everything, rows of a layer, or a box.
+enum class Part { kAll, kPlane, kBox };
+
+struct Way {
+  const char* name;
+  Part part;
+  std::function<CUresult(CUdeviceptr to, CUdeviceptr from, CUstream stream)> copy;
+};
+
+CUDA_MEMCPY2D Plane(CUdeviceptr to, CUdeviceptr from) {
+  CUDA_MEMCPY2D plane = {};
+  plane.srcMemoryType = plane.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  plane.srcDevice = from;
+  plane.dstDevice = to;
+  plane.srcPitch = plane.dstPitch = kPitch;
+  plane.srcY = 2;
+  plane.dstY = 3;
+  plane.srcXInBytes = 8;
+  plane.dstXInBytes = 4;
+  plane.WidthInBytes = kWidth;
+  plane.Height = kRows - 3;
+  return plane;
+}
+
+CUDA_MEMCPY3D Box(CUdeviceptr to, CUdeviceptr from) {
+  CUDA_MEMCPY3D box = {};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = from;
+  box.dstDevice = to;
+  box.srcPitch = box.dstPitch = kPitch;
+  box.srcHeight = box.dstHeight = kRows;
+  box.srcZ = 1;
+  box.dstZ = 2;
+  box.dstY = 1;
+  box.srcXInBytes = 16;
+  box.WidthInBytes = kWidth;
+  box.Height = kRows - 1;
+  box.Depth = kLayers - 2;
+  return box;
+}
+
+// The bytes of `to` after the copy, by the host.
+std::vector<uint8_t> Expected(Part part, std::vector<uint8_t> to, const std::vector<uint8_t>& from) {
+  if (part == Part::kAll) return from;
+  const CUDA_MEMCPY2D p = Plane(0, 0);
+  const CUDA_MEMCPY3D b = Box(0, 0);
+  const bool plane = part == Part::kPlane;
+  for (size_t z = 0; z < (plane ? 1 : b.Depth); ++z) {
+    for (size_t y = 0; y < (plane ? p.Height : b.Height); ++y) {
+      const size_t source =
+          plane ? (y + p.srcY) * kPitch + p.srcXInBytes : (z + b.srcZ) * kLayer + (y + b.srcY) * kPitch + b.srcXInBytes;
+      const size_t target =
+          plane ? (y + p.dstY) * kPitch + p.dstXInBytes : (z + b.dstZ) * kLayer + (y + b.dstY) * kPitch + b.dstXInBytes;
+      memcpy(&to[target], &from[source], kWidth);
+    }
+  }
+  return to;
+}
+
+// Two halves, each with attributes of its own.
+CUresult Batch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  CUdeviceptr targets[] = {to, to + kBytes / 2}, sources[] = {from, from + kBytes / 2};
+  size_t sizes[] = {kBytes / 2, kBytes / 2}, firsts[] = {0, 1};
+  CUmemcpyAttributes attributes[2] = {};
+  for (CUmemcpyAttributes& each : attributes) each.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  return cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, firsts, 2, stream);
+}
+
+CUresult BoxBatch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  CUDA_MEMCPY3D_BATCH_OP op = {};
+  op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  op.src.op.ptr.ptr = from;
+  op.dst.op.ptr.ptr = to;
+  op.extent = {kBytes / kLayers, 1, kLayers};
+  op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  return cuMemcpy3DBatchAsync(1, &op, 0, stream);
+}
+
+const Way kAsync[] = {
+    {"cuMemcpyAsync", Part::kAll, [](auto to, auto from, auto s) { return cuMemcpyAsync(to, from, kBytes, s); }},
+    {"cuMemcpyDtoDAsync", Part::kAll,
+     [](auto to, auto from, auto s) { return cuMemcpyDtoDAsync(to, from, kBytes, s); }},
+    {"cuMemcpy2DAsync", Part::kPlane,
+     [](auto to, auto from, auto s) {
+       const CUDA_MEMCPY2D plane = Plane(to, from);
+       return cuMemcpy2DAsync(&plane, s);
+     }},
+    {"cuMemcpy3DAsync", Part::kBox,
+     [](auto to, auto from, auto s) {
+       const CUDA_MEMCPY3D box = Box(to, from);
+       return cuMemcpy3DAsync(&box, s);
+     }},
+    {"cuMemcpyBatchAsync", Part::kAll, Batch},
+    {"cuMemcpy3DBatchAsync", Part::kAll, BoxBatch},
+};
+
+const Way kSync[] = {
+    {"cuMemcpy", Part::kAll, [](auto to, auto from, auto) { return cuMemcpy(to, from, kBytes); }},
+    {"cuMemcpyDtoD", Part::kAll, [](auto to, auto from, auto) { return cuMemcpyDtoD(to, from, kBytes); }},
+    {"cuMemcpy2D", Part::kPlane,
+     [](auto to, auto from, auto) {
+       const CUDA_MEMCPY2D plane = Plane(to, from);
+       return cuMemcpy2D(&plane);
+     }},
+    {"cuMemcpy2DUnaligned", Part::kPlane,
+     [](auto to, auto from, auto) {
+       const CUDA_MEMCPY2D plane = Plane(to, from);
+       return cuMemcpy2DUnaligned(&plane);
+     }},
+    {"cuMemcpy3D", Part::kBox,
+     [](auto to, auto from, auto) {
+       const CUDA_MEMCPY3D box = Box(to, from);
+       return cuMemcpy3D(&box);
+     }},
+};
+
+// Runs the copy, alone or as a graph of one, from a stream of `device`.
+CUresult Run(const Way& way, const Memory& to, const Memory& from, int device, bool captured) {
+  CUstream stream = nullptr;
+  OK(cuCtxSetCurrent(contexts[device]));
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  if (captured) OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CUresult result = way.copy(to.address, from.address, stream);
+  if (captured) {
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphInstantiate(&executable, graph, 0));
+    if (result == CUDA_SUCCESS) result = cuGraphLaunch(executable, stream);
+    OK(cuGraphExecDestroy(executable));
+    OK(cuGraphDestroy(graph));
+  }
+  OK(cuStreamSynchronize(stream));
+  OK(cuStreamDestroy(stream));
+  return result;
+}
+
+void Try(const Way& way, const Memory& to, const Memory& from, int device, bool captured) {
+  std::vector<uint8_t> old(kBytes, 7), bytes(kBytes);
+  for (size_t i = 0; i < kBytes; ++i) bytes[i] = static_cast<uint8_t>(i * 31 + i / 251 + static_cast<size_t>(device));
+  Write(to.address, to.device, old);
+  Write(from.address, from.device, bytes);
+  const CUresult result = Run(way, to, from, device, captured);
+  const bool right = result == CUDA_SUCCESS && Read(to.address, to.device) == Expected(way.part, old, bytes);
+  if (right) return;
+  failed = true;
+  printf("%s from device %d to %d by device %d%s: %s\n", way.name, from.device, to.device, device,
+         captured ? " in a capture" : "", result == CUDA_SUCCESS ? "wrong bytes" : "refused");
+}
+
+void TryAll(const Memory& to, const Memory& from) {
+  for (int device = 0; device < 2; ++device) {
+    for (const Way& way : kAsync) {
+      for (const bool captured : {false, true}) Try(way, to, from, device, captured);
+    }
+    for (const Way& way : kSync) Try(way, to, from, device, false);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  OK(cuInit(0));
+  for (int i = 0; i < 2; ++i) OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+  Memory memory[2];
+  for (int i = 0; i < 2; ++i) {
+    const bool pool = strcmp(argv[1 + i], "pool") == 0;
+    memory[i] = {pool ? NewBlockOfPool(i) : NewBlock(i), i};
+  }
+  TryAll(memory[1], memory[0]);
+  TryAll(memory[0], memory[1]);
+  if (strcmp(argv[1], "arena") == 0) TryAll({NewBlock(0), 0}, memory[0]);  // within a device, by the other's streams
+  return failed ? 1 : 0;
+}
