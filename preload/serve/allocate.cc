@@ -1,8 +1,11 @@
 #include "preload/serve/allocate.h"
 
+#include <optional>
+
 #include "preload/collect/collector_load.h"
 #include "preload/collect/kernel_table.h"
 #include "preload/collect/range_watch.h"
+#include "preload/process/current_scope.h"
 #include "preload/process/driver_access.h"
 #include "preload/serve/arena_factory.h"
 #include "preload/serve/driver_blocks.h"
@@ -70,6 +73,13 @@ bool Answer(EngineStatus status, CUresult* result) {
 
 [[gnu::noinline]] bool ReleaseOrdered(ContextArena* arena, DeviceAddress address, CUstream stream, CUresult* result,
                                       ReleaseKind kind) {
+  // Without hooks the driver is asked about the stream. A default stream is the current context's. In a thread without
+  // one it is the block's.
+  std::optional<CurrentScope> scope;
+  const CudaDriver* driver = kHooksPresent ? nullptr : Driver();
+  if (driver != nullptr && reinterpret_cast<uintptr_t>(stream) <= 1 && CurrentContext(*driver) == nullptr) {
+    scope.emplace(*driver, arena->context);
+  }
   const bool to_graph = kind == ReleaseKind::kOrdered && stream != kNoStream && kHooksPresent;
   if (to_graph && Order().IsCapturing(stream)) return false;
   bool again = false;

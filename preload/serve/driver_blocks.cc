@@ -158,7 +158,15 @@ bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstr
   if (block.plain) {  // cuMemFree waits for all work that may use the memory
     if (Order().AnyCapture() || Capturing(driver, stream)) return false;
     const RelaxedCaptureMode relaxed(driver);
-    *result = driver.MemFree(address);
+    const CurrentScope scope(driver, block.context);
+    *result = scope ? driver.MemFree(address) : CUDA_ERROR_INVALID_CONTEXT;
+    return true;
+  }
+  // The caller's default stream is its current context's. A thread without one means the block's.
+  const CUcontext current = CurrentContext(driver);
+  const CurrentScope scope(driver, current != nullptr ? current : block.context);
+  if (!scope) {
+    *result = CUDA_ERROR_INVALID_CONTEXT;
     return true;
   }
   if (Capturing(driver, stream)) return false;

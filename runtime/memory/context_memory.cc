@@ -9,6 +9,7 @@ namespace hotpack {
 MemoryStatus ContextMemory::AllocateManaged(uint64_t bytes, DeviceAddress* address) {
   if (driver_->MemAllocManaged == nullptr || driver_->MemFree == nullptr) return MemoryStatus::kNotSupported;
   Scope scope(*this);
+  if (!scope) return scope.status();
   int concurrent = 0;
   CUresult result = driver_->DeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device_);
   if (result == CUDA_SUCCESS && concurrent == 0) result = CUDA_ERROR_NOT_SUPPORTED;
@@ -21,8 +22,7 @@ MemoryStatus ContextMemory::AllocateManaged(uint64_t bytes, DeviceAddress* addre
 
 MemoryStatus ContextMemory::FreeManaged(DeviceAddress address) {
   if (driver_->MemFree == nullptr) return MemoryStatus::kNotSupported;
-  Scope scope(*this);
-  return Count(driver_->MemFree(address));
+  return InContext([&] { return driver_->MemFree(address); });
 }
 
 // The context must be current. Returns a stream that waits for no other, so that using it during a capture does not
@@ -38,6 +38,7 @@ CUstream ContextMemory::OwnStream() {
 MemoryStatus ContextMemory::Fill(DeviceAddress address, uint64_t bytes, uint8_t value) {
   if (driver_->MemsetD8Async == nullptr) return MemoryStatus::kNotSupported;
   Scope scope(*this);
+  if (!scope) return scope.status();
   CUstream stream = OwnStream();
   if (stream == nullptr) return MemoryStatus::kFailed;
   const MemoryStatus status = Count(driver_->MemsetD8Async(address, value, bytes, stream));
@@ -47,6 +48,7 @@ MemoryStatus ContextMemory::Fill(DeviceAddress address, uint64_t bytes, uint8_t 
 MemoryStatus ContextMemory::Read(DeviceAddress address, uint64_t bytes, void* to) {
   if (driver_->MemcpyDtoHAsync == nullptr) return MemoryStatus::kNotSupported;
   Scope scope(*this);
+  if (!scope) return scope.status();
   CUstream stream = OwnStream();
   if (stream == nullptr) return MemoryStatus::kFailed;
   const MemoryStatus status = Count(driver_->MemcpyDtoHAsync(to, address, bytes, stream));

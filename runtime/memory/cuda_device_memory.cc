@@ -22,8 +22,9 @@ MemoryStatus ToMemoryStatus(CUresult result) {
 ContextMemory::Scope::Scope(const ContextMemory& memory) : driver_(memory.driver_) {
   CUcontext current = nullptr;
   if (memory.context_ != nullptr && (driver_->CtxGetCurrent(&current) != CUDA_SUCCESS || current != memory.context_)) {
-    pushed_ = driver_->CtxPushCurrent(memory.context_) == CUDA_SUCCESS;
-    current_ = pushed_;
+    const CUresult result = driver_->CtxPushCurrent(memory.context_);
+    pushed_ = result == CUDA_SUCCESS;
+    if (!pushed_) status_ = result == CUDA_ERROR_DEINITIALIZED ? MemoryStatus::kDeinitialized : MemoryStatus::kFailed;
   }
   if (driver_->ThreadExchangeStreamCaptureMode != nullptr) {
     exchanged_ = driver_->ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
@@ -54,6 +55,40 @@ template <typename T>
 void ReserveOne(std::vector<T>* list) {
   if (list->size() == list->capacity()) list->reserve(2 * list->size() + 16);
 }
+
+// A context for calls after the end of their own one, in a thread that has none, or the one that ended. Virtual memory
+// belongs to no context, so any will do. The device's primary context is made only if the driver asks for one.
+class SpareContext {
+ public:
+  SpareContext(const CudaDriver& driver, CUdevice device) : driver_(driver), device_(device) {}
+  ~SpareContext() {
+    if (pushed_) PopContext(driver_);
+    if (retained_) driver_.DevicePrimaryCtxRelease(device_);
+  }
+  SpareContext(const SpareContext&) = delete;
+  SpareContext& operator=(const SpareContext&) = delete;
+
+  // call() -> CUresult
+  template <typename DriverCall>
+  void Call(DriverCall call) {
+    const CUresult result = call();
+    if (result != CUDA_ERROR_INVALID_CONTEXT && result != CUDA_ERROR_CONTEXT_IS_DESTROYED) return;
+    if (!pushed_ && MakeCurrent()) call();
+  }
+
+ private:
+  bool MakeCurrent() {
+    if (driver_.DevicePrimaryCtxRetain == nullptr || driver_.DevicePrimaryCtxRelease == nullptr) return false;
+    retained_ = retained_ || driver_.DevicePrimaryCtxRetain(&context_, device_) == CUDA_SUCCESS;
+    pushed_ = retained_ && driver_.CtxPushCurrent(context_) == CUDA_SUCCESS;
+    return pushed_;
+  }
+
+  const CudaDriver& driver_;
+  const CUdevice device_;
+  CUcontext context_ = nullptr;
+  bool retained_ = false, pushed_ = false;
+};
 
 bool HasVirtualMemoryManagement(const CudaDriver& driver) {
   return driver.MemGetAllocationGranularity && driver.MemAddressReserve && driver.MemAddressFree && driver.MemCreate &&
@@ -99,12 +134,9 @@ MemoryStatus CudaDeviceMemory::Initialize() {
 MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
   if (!supported_) return MemoryStatus::kNotSupported;
   CUdeviceptr address = 0;
-  MemoryStatus status;
   WithLock([this] { ReserveOne(&reserved_); });
-  {
-    Scope scope(*this);
-    status = Count(driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0));
-  }
+  const MemoryStatus status =
+      InContext([&] { return driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0); });
   if (status != MemoryStatus::kOk) return status;
   *base = address;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -114,11 +146,7 @@ MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
 
 MemoryStatus CudaDeviceMemory::Unreserve(DeviceAddress base, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
-  MemoryStatus status;
-  {
-    Scope scope(*this);
-    status = Count(driver_->MemAddressFree(base, bytes));
-  }
+  const MemoryStatus status = InContext([&] { return driver_->MemAddressFree(base, bytes); });
   if (status != MemoryStatus::kOk) return status;
   std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(reserved_, [base](const Range& range) { return range.base == base; });
@@ -138,6 +166,7 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   if (!within) return MemoryStatus::kOutOfMemory;
   {
     Scope scope(*this);
+    if (!scope) return scope.status();
     status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
     const bool refused = status == MemoryStatus::kFailed || status == MemoryStatus::kNotSupported;
     if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without RDMA than no memory at all
@@ -166,11 +195,7 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
       chunks_.pop_back();
     }
   }
-  MemoryStatus status;
-  {
-    Scope scope(*this);
-    status = Count(driver_->MemRelease(chunk));
-  }
+  const MemoryStatus status = InContext([&] { return driver_->MemRelease(chunk); });
   if (status == MemoryStatus::kOk || !ours) return status;
   std::lock_guard<std::mutex> lock(mutex_);
   chunks_.push_back(chunk);  // still held
@@ -191,12 +216,8 @@ uint64_t CudaDeviceMemory::AvailableBytes() {
 
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
-  MemoryStatus status;
   WithLock([this] { ReserveOne(&mapped_); });
-  {
-    Scope scope(*this);
-    status = Count(driver_->MemMap(address, chunk_bytes_, 0, chunk, 0));
-  }
+  const MemoryStatus status = InContext([&] { return driver_->MemMap(address, chunk_bytes_, 0, chunk, 0); });
   if (status != MemoryStatus::kOk) return status;
   std::lock_guard<std::mutex> lock(mutex_);
   auto next = std::lower_bound(mapped_.begin(), mapped_.end(), address,
@@ -234,6 +255,7 @@ MemoryStatus CudaDeviceMemory::Enable(DeviceAddress address, uint64_t bytes) {
     devices.insert(devices.end(), peers_.begin(), peers_.end());
   }
   Scope scope(*this);
+  if (!scope) return scope.status();
   MemoryStatus status = Count(SetAccess(address, bytes, devices));
   if (status != MemoryStatus::kOk && devices.size() > 1) status = Count(SetAccess(address, bytes, {device_}));
   return status;
@@ -251,6 +273,10 @@ void CudaDeviceMemory::AddPeer(CUdevice device) {
     mapped = mapped_;
   }
   Scope scope(*this);
+  if (!scope) {
+    WithLock([&] { std::erase(peers_, device); });
+    return;
+  }
   for (const Range& range : mapped) {
     if (Count(SetAccess(range.base, range.bytes, {device})) == MemoryStatus::kOk) continue;
     for (uint64_t at = 0; at < range.bytes; at += chunk_bytes_) {  // part of it has been unmapped meanwhile
@@ -267,12 +293,8 @@ bool CudaDeviceMemory::CopiesReach(CUdevice device) {
 
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
-  MemoryStatus status;
   WithLock([this] { ReserveOne(&mapped_); });
-  {
-    Scope scope(*this);
-    status = Count(driver_->MemUnmap(address, bytes));
-  }
+  const MemoryStatus status = InContext([&] { return driver_->MemUnmap(address, bytes); });
   if (status != MemoryStatus::kOk) return status;
   const DeviceAddress end = address + bytes;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -300,9 +322,12 @@ void CudaDeviceMemory::ReleaseAll(bool context_alive) {
     chunks.swap(chunks_);
   }
   const bool pushed = context_alive && driver_->CtxPushCurrent(context_) == CUDA_SUCCESS;
-  for (const Range& range : mapped) driver_->MemUnmap(range.base, range.bytes);
-  for (const ChunkHandle chunk : chunks) driver_->MemRelease(chunk);
-  for (const Range& range : reserved) driver_->MemAddressFree(range.base, range.bytes);
+  {
+    SpareContext spare(*driver_, device_);
+    for (const Range& range : mapped) spare.Call([&] { return driver_->MemUnmap(range.base, range.bytes); });
+    for (const ChunkHandle chunk : chunks) spare.Call([&] { return driver_->MemRelease(chunk); });
+    for (const Range& range : reserved) spare.Call([&] { return driver_->MemAddressFree(range.base, range.bytes); });
+  }
   if (pushed) PopContext(*driver_);
 }
 

@@ -59,6 +59,10 @@ class ContextMemory : public DeviceMemory {
  protected:
   class Scope;
   MemoryStatus Count(CUresult result);
+  // Makes the driver call call() -> CUresult in the context, and counts it. Without the context it makes none, because
+  // the driver would take another one's memory or stream. Returns the reason then.
+  template <typename Call>
+  MemoryStatus InContext(Call call);
 
   const CudaDriver* const driver_;
   const CUcontext context_;
@@ -85,14 +89,22 @@ class ContextMemory::Scope {
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
-  explicit operator bool() const { return current_; }  // whether the context is current
+  explicit operator bool() const { return status_ == MemoryStatus::kOk; }  // whether the context is current
+  MemoryStatus status() const { return status_; }  // kFailed: it is not; kDeinitialized: the driver is shutting down
 
  private:
   const CudaDriver* const driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool pushed_ = false, current_ = true;
+  MemoryStatus status_ = MemoryStatus::kOk;
+  bool pushed_ = false;
   bool exchanged_ = false;
 };
+
+template <typename Call>
+MemoryStatus ContextMemory::InContext(Call call) {
+  Scope scope(*this);
+  return scope ? Count(call()) : scope.status();
+}
 
 // Chunks have the driver's minimum granularity, at least 64 KiB. GPUDirect RDMA can use them where the device supports
 // that for such memory. cuCtxDestroy does not release memory of cuMemCreate (cuda.h), so ReleaseAll is needed.

@@ -38,6 +38,7 @@ namespace hotpack {
   X(DeviceCanAccessPeer, cuDeviceCanAccessPeer)                         \
   X(DevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)               \
   X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                   \
+  X(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2)              \
   X(PointerGetAttribute, cuPointerGetAttribute)                         \
   X(MemGetAllocationGranularity, cuMemGetAllocationGranularity)         \
   X(MemAddressReserve, cuMemAddressReserve)                             \

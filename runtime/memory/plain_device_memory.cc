@@ -26,11 +26,8 @@ MemoryStatus PlainDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
   if (!supported_) return MemoryStatus::kNotSupported;
   if (bytes > total_bytes_ || allocation_.load() != 0) return MemoryStatus::kOutOfMemory;
   CUdeviceptr address = 0;
-  MemoryStatus status;
-  {
-    Scope scope(*this);
-    status = Count(driver_->MemAlloc(&address, bytes + chunk_bytes_));  // cuMemAlloc guarantees a smaller alignment
-  }
+  // cuMemAlloc guarantees a smaller alignment.
+  const MemoryStatus status = InContext([&] { return driver_->MemAlloc(&address, bytes + chunk_bytes_); });
   if (status != MemoryStatus::kOk) return status;
   allocation_.store(address);
   *base = (address + chunk_bytes_ - 1) & ~(chunk_bytes_ - 1);
@@ -40,8 +37,9 @@ MemoryStatus PlainDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
 MemoryStatus PlainDeviceMemory::Unreserve(DeviceAddress, uint64_t) {
   const CUdeviceptr address = allocation_.exchange(0);
   if (address == 0) return MemoryStatus::kFailed;
-  Scope scope(*this);
-  return Count(driver_->MemFree(address));
+  const MemoryStatus status = InContext([&] { return driver_->MemFree(address); });
+  if (status != MemoryStatus::kOk) allocation_.store(address);  // still held
+  return status;
 }
 
 MemoryStatus PlainDeviceMemory::CreateChunk(ChunkHandle* chunk) {

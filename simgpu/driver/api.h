@@ -32,7 +32,11 @@
 // The current context; returns the error if there is none.
 #define SIMGPU_CONTEXT(name)                            \
   ::simgpu::Context* name = ::simgpu::CurrentContext(); \
-  if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT
+  if (name == nullptr) return ::simgpu::NoContextError()
+
+// For calls that need some context, but use none. SIMGPU_CONTEXTS=0: they need none.
+#define SIMGPU_ANY_CONTEXT() \
+  if (d.check_contexts && ::simgpu::CurrentContext() == nullptr) return ::simgpu::NoContextError()
 
 // The stream of a handle; `variant` tells what NULL means.
 #define SIMGPU_STREAM(name, handle, variant)                                                                   \

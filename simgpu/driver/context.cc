@@ -57,6 +57,10 @@ Context* CurrentContext() {
   return stack.contexts[stack.size - 1];
 }
 
+CUresult NoContextError() {
+  return ThreadContexts().size > 0 ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 Context* CreateContext(Driver& d, int device, unsigned flags) {
   Context* context = new Context;
   context->device = device;

@@ -71,6 +71,7 @@ CUresult AllocPitch(CUdeviceptr* result, size_t* pitch, size_t width, size_t hei
 CUresult Free(CUdeviceptr address) {
   SIMGPU_ENTER(cuMemFree);
   if (address == 0) return CUDA_SUCCESS;
+  SIMGPU_ANY_CONTEXT();
   if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
   Allocation* allocation = d.memory.FindAllocationStart(address);
   const bool ours = allocation != nullptr &&
@@ -202,6 +203,7 @@ SIMGPU_API cuMemHostAlloc(void** result, size_t bytes, unsigned flags) {
 SIMGPU_API cuMemFreeHost(void* pointer) {
   SIMGPU_ENTER(cuMemFreeHost);
   if (pointer == nullptr) return CUDA_SUCCESS;
+  SIMGPU_ANY_CONTEXT();
   Allocation* allocation = d.memory.FindAllocationStart(reinterpret_cast<uint64_t>(pointer));
   if (allocation == nullptr || allocation->kind != AllocationKind::kHost) return CUDA_ERROR_INVALID_VALUE;
   if (DeviceHas(d, allocation->context)) d.order.HostSawGroup(allocation->context->group);

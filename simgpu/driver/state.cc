@@ -94,6 +94,7 @@ Driver::Driver()
       keep_values(KeepSetting()),
       peers(Switch("SIMGPU_PEERS")),
       check_access(Switch("SIMGPU_ACCESS")),
+      check_contexts(Switch("SIMGPU_CONTEXTS")),
       checker(&order, &memory, CheckSetting()) {
   const uint64_t capacity = MemorySetting();
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -91,9 +91,10 @@ struct Driver {
   Order order;
   MemoryMap memory;
   Written written;
-  const bool keep_values;   // no write is forgotten: `written` stays empty
-  const bool peers;         // devices can use each other's memory
-  const bool check_access;  // ... and are held to it (peer.h)
+  const bool keep_values;     // no write is forgotten: `written` stays empty
+  const bool peers;           // devices can use each other's memory
+  const bool check_access;    // ... and are held to it (peer.h)
+  const bool check_contexts;  // calls for memory need a current context
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;
@@ -129,6 +130,7 @@ ContextStack& ThreadContexts();
 bool PushContext(Context* context);  // false: too many
 Context* PopContext();               // null: none
 Context* CurrentContext();
+CUresult NoContextError();  // of a call in a thread without a context, or with one that has ended
 Context* CreateContext(Driver& d, int device, unsigned flags);
 void DestroyContext(Driver& d, Context* context);  // frees its blocks
 void ForgetPrimary(Driver& d, int device);         // its primary context is about to end, and its blocks there with it

@@ -150,6 +150,53 @@ TEST_F(CudaDeviceMemoryTest, PlainTakesMostOfWhatIsFree) {
   EXPECT_EQ(tiny.Initialize(), MemoryStatus::kNotSupported);
 }
 
+CUresult RefusePush(CUcontext) { return CUDA_ERROR_INVALID_CONTEXT; }
+CUresult RefusePushAtTheEnd(CUcontext) { return CUDA_ERROR_DEINITIALIZED; }
+
+// The context cannot be made current: the driver is asked nothing, because it would answer for another one.
+TEST_F(CudaDeviceMemoryTest, WithoutItsContextNoCallIsMade) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  PlainDeviceMemory plain(&driver_, context_, nullptr, 256ull << 20);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  ASSERT_EQ(plain.Initialize(), MemoryStatus::kOk);
+  DeviceAddress base = 0, at = 0, plain_base = 0;
+  ChunkHandle chunk = 0, second = 0;
+  ASSERT_EQ(memory.Reserve(16 * kChunk, &base), MemoryStatus::kOk);
+  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.Map(base, chunk), MemoryStatus::kOk);
+  ASSERT_EQ(plain.Reserve(256ull << 20, &plain_base), MemoryStatus::kOk);
+  const uint64_t calls = memory.DriverCalls(), plain_calls = plain.DriverCalls();
+  const auto push = driver_.CtxPushCurrent;
+  std::thread([&] {
+    char byte = 0;
+    driver_.CtxPushCurrent = RefusePush;
+    EXPECT_EQ(memory.Reserve(kChunk, &at), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.CreateChunk(&second), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.Map(base + kChunk, chunk), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.Enable(base, kChunk), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.Unreserve(base, 16 * kChunk), MemoryStatus::kFailed);
+    EXPECT_NE(memory.AllocateManaged(kChunk, &at), MemoryStatus::kOk);
+    EXPECT_NE(memory.FreeManaged(base), MemoryStatus::kOk);
+    EXPECT_EQ(memory.Fill(base, 1, 0), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.Read(base, 1, &byte), MemoryStatus::kFailed);
+    EXPECT_EQ(plain.Unreserve(plain_base, 256ull << 20), MemoryStatus::kFailed);
+    memory.AddPeer(1);
+    EXPECT_FALSE(memory.CopiesReach(1));
+    driver_.CtxPushCurrent = RefusePushAtTheEnd;
+    EXPECT_EQ(memory.CreateChunk(&second), MemoryStatus::kDeinitialized);
+    driver_.CtxPushCurrent = push;
+  }).join();
+  EXPECT_EQ(memory.DriverCalls(), calls);
+  EXPECT_EQ(plain.DriverCalls(), plain_calls);
+  EXPECT_EQ(plain.Unreserve(plain_base, 256ull << 20), MemoryStatus::kOk) << "it was still held";
+  EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
+  EXPECT_EQ(stub_chunks(), 0);
+  memory.ReleaseAll(true);
+}
+
 TEST(MemoryStatusTest, Mapping) {
   EXPECT_EQ(ToMemoryStatus(CUDA_SUCCESS), MemoryStatus::kOk);
   EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_OUT_OF_MEMORY), MemoryStatus::kOutOfMemory);

@@ -12,6 +12,7 @@ CASE(DeviceReset) {
   CUdeviceptr p = 0;
   MUST(cuMemAlloc(&p, 4096));
   MUST(cuDevicePrimaryCtxReset(0));
+  Start();  // the old context is gone
   MUST(cuMemUnmap(arena, 4 * kPage));
 }
 

@@ -1,0 +1,34 @@
+// Memory that goes back while the calling thread has no context, and green contexts, on the simulated device.
+#include <map>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+
+Outcome RunClient(const std::string& program, const std::string& scenario,
+                  std::map<std::string, std::string> environment) {
+  environment["LD_LIBRARY_PATH"] = HOTPACK_BINARY_DIR "/lib/simgpu:" HOTPACK_BINARY_DIR "/lib";
+  environment["HOTPACK_STATS_DIR"] = environment["HOTPACK_TRACE"] = "";
+  return hotpack_test::RunProgram({HOTPACK_TEST_DIR "/" + program, scenario}, environment);
+}
+
+TEST(WithoutAContext, ADriversBlockIsReleasedInItsContext) {
+  const Outcome outcome = RunClient("context_client", "drivers_block", {{"HOTPACK", "0"}, {"LD_PRELOAD", ""}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST(WithoutAContext, TheArenaGivesItsMemoryBack) {
+  for (const char* preload : {"", HOTPACK_PRELOAD}) {
+    for (const char* arena : {"vmm", "auto"}) {
+      const Outcome outcome = RunClient("context_client", "trim", {{"LD_PRELOAD", preload}, {"HOTPACK_ARENA", arena}});
+      EXPECT_EQ(outcome.code, 0) << preload << "\n" << outcome.err;
+    }
+  }
+}
+
+}  // namespace
