@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/work.h"
 
 namespace simgpu {
 namespace {
@@ -74,7 +75,7 @@ Context* CreateContext(Driver& d, int device, unsigned flags) {
 
 // The object itself stays: threads may still have it on their stacks.
 void DestroyContext(Driver& d, Context* context) {
-  d.order.HostSawGroup(context->group);
+  if (context->parent == nullptr) HostSawFamily(d, context);
   d.checker.ForgetContext(context->id);  // blocks that an allocator gave out in it
   std::vector<Allocation*> mine;
   for (auto& [base, allocation] : d.memory.allocations()) {
@@ -91,6 +92,11 @@ void DestroyContext(Driver& d, Context* context) {
       continue;
     }
     d.order.RemoveStream(stream->order);
+    if (stream->capture != nullptr) stream->capture->valid = false;
+    if (context->parent != nullptr && stream != context->legacy) {  // green: the streams stay, of no use
+      ++it;
+      continue;
+    }
     it = d.streams.erase(it);
     delete stream;
   }
@@ -116,7 +122,7 @@ SIMGPU_API cuCtxCreate_v4(CUcontext* result, CUctxCreateParams*, unsigned flags,
 static CUresult Destroy(CUcontext handle) {
   SIMGPU_ENTER(cuCtxDestroy);
   Context* context = From(handle);
-  if (!Alive(d, context) || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!Alive(d, context) || context->primary || context->parent != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   DestroyContext(d, context);
   const ContextStack& stack = ThreadContexts();
   if (stack.size > 0 && stack.contexts[stack.size - 1] == context) PopContext();

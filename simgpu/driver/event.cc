@@ -1,4 +1,5 @@
 // Events: a copy of the stream's clock at the record.
+#include <algorithm>
 #include <chrono>
 
 #include "simgpu/driver/api.h"
@@ -95,7 +96,12 @@ SIMGPU_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
   if (InvalidateCaptures(d, context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   event->capture = nullptr;
   event->recorded = true;
-  event->moment = d.order.AtGroup(context->group);
+  event->moment.clear();
+  ForFamily(*context, [&](int group) {
+    const Clock moment = d.order.AtGroup(group);
+    if (moment.size() > event->moment.size()) event->moment.resize(moment.size());
+    for (size_t i = 0; i < moment.size(); ++i) event->moment[i] = std::max(event->moment[i], moment[i]);
+  });
   event->milliseconds = Milliseconds();
   return CUDA_SUCCESS;
 }
@@ -111,7 +117,8 @@ SIMGPU_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
     captures = true;
   }
   if (captures) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (event->recorded) d.order.WaitGroup(context->group, event->moment);
+  if (!event->recorded) return CUDA_SUCCESS;
+  ForFamily(*context, [&](int group) { d.order.WaitGroup(group, event->moment); });
   return CUDA_SUCCESS;
 }
 

@@ -17,9 +17,9 @@ SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream
   const bool pooled = stream_handle != SIMGPU_NO_STREAM;
   // The handle's context, else the current one.
   const auto stream = d.streams.find(static_cast<Stream*>(stream_handle));
-  const Context* context = pooled && stream != d.streams.end() ? (*stream)->context : CurrentContext();
+  Context* context = pooled && stream != d.streams.end() ? (*stream)->context : CurrentContext();
   if (!pooled && (context == nullptr || !context->alive)) return;  // another thread has destroyed it since
-  d.checker.Given(address, bytes, Teller::kOutside, {context == nullptr ? 0 : context->id, pooled});
+  d.checker.Given(address, bytes, Teller::kOutside, {context == nullptr ? 0 : OwnerOf(context)->id, pooled});
 }
 
 SIMGPU_EXPORT void simgpuBlockReturned(uint64_t address, void*) {

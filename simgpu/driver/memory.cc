@@ -35,7 +35,7 @@ CUresult AllocateHost(Driver& d, uint64_t* result, uint64_t bytes, AllocationKin
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   Allocation* allocation = d.memory.AddHost(kind, reinterpret_cast<uint64_t>(at), bytes);
   allocation->reserved = mapped;
-  allocation->context = context;
+  allocation->context = OwnerOf(context);
   allocation->device = context->device;
   allocation->flags = flags;
   *result = allocation->base;
@@ -81,7 +81,7 @@ CUresult Free(CUdeviceptr address) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (allocation->pool != nullptr) return FreeToPool(d, allocation, nullptr);
-  if (DeviceHas(d, allocation->context)) d.order.HostSawGroup(allocation->context->group);
+  if (DeviceHas(d, allocation->context)) HostSawFamily(d, allocation->context);
   d.checker.Returned(address, Teller::kDriver);
   if (allocation->kind == AllocationKind::kManaged) {
     FreeHost(d, allocation);
@@ -133,7 +133,7 @@ CUresult HostRegister(void* pointer, size_t bytes, unsigned flags) {
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   }
   Allocation* allocation = d.memory.AddHost(AllocationKind::kRegistered, base, bytes);
-  allocation->context = context;
+  allocation->context = OwnerOf(context);
   allocation->device = context->device;
   allocation->flags = flags;
   return CUDA_SUCCESS;
@@ -162,7 +162,7 @@ Allocation* AllocateIn(Driver& d, int ordinal, Context* context, uint64_t bytes)
     EmptyPools(d, device.ordinal);
     allocation = d.memory.AllocateDevice(&device.physical, device.ordinal, bytes);
   }
-  if (allocation != nullptr) allocation->context = context;
+  if (allocation != nullptr) allocation->context = context != nullptr ? OwnerOf(context) : nullptr;
   return allocation;
 }
 
@@ -206,7 +206,7 @@ SIMGPU_API cuMemFreeHost(void* pointer) {
   SIMGPU_ANY_CONTEXT();
   Allocation* allocation = d.memory.FindAllocationStart(reinterpret_cast<uint64_t>(pointer));
   if (allocation == nullptr || allocation->kind != AllocationKind::kHost) return CUDA_ERROR_INVALID_VALUE;
-  if (DeviceHas(d, allocation->context)) d.order.HostSawGroup(allocation->context->group);
+  if (DeviceHas(d, allocation->context)) HostSawFamily(d, allocation->context);
   FreeHost(d, allocation);
   return CUDA_SUCCESS;
 }

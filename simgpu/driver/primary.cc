@@ -21,7 +21,7 @@ CUresult Release(CUdevice number) {
   if (!Valid(d, number)) return CUDA_ERROR_INVALID_DEVICE;
   Device& device = d.devices[number];
   if (device.primary_retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (--device.primary_retains == 0) Drop(d, &device);
+  ReleasePrimary(d, number);
   return CUDA_SUCCESS;
 }
 
@@ -57,17 +57,26 @@ void ForgetPrimary(Driver& d, int number) {
   }
 }
 
-SIMGPU_API cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice number) {
-  SIMGPU_ENTER(cuDevicePrimaryCtxRetain);
-  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!Valid(d, number)) return CUDA_ERROR_INVALID_DEVICE;
+Context* RetainPrimary(Driver& d, int number) {
   Device& device = d.devices[number];
   if (device.primary == nullptr) {
     device.primary = CreateContext(d, number, device.primary_flags);
     device.primary->primary = true;
   }
   ++device.primary_retains;
-  *result = reinterpret_cast<CUcontext>(device.primary);
+  return device.primary;
+}
+
+void ReleasePrimary(Driver& d, int number) {
+  Device& device = d.devices[number];
+  if (device.primary_retains > 0 && --device.primary_retains == 0) Drop(d, &device);
+}
+
+SIMGPU_API cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice number) {
+  SIMGPU_ENTER(cuDevicePrimaryCtxRetain);
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!Valid(d, number)) return CUDA_ERROR_INVALID_DEVICE;
+  *result = reinterpret_cast<CUcontext>(RetainPrimary(d, number));
   return CUDA_SUCCESS;
 }
 

@@ -49,6 +49,9 @@ struct Context {
   unsigned flags = 0;
   bool primary = false;
   bool alive = true;
+  Context* parent = nullptr;  // of a green context: its device's primary one
+  unsigned part = 0;          // of a green context: its multiprocessors
+  std::vector<int> green_groups;
   uint64_t id = 0;
   int group = 0;  // in Driver::order
   Stream* legacy = nullptr;
@@ -133,7 +136,18 @@ Context* CurrentContext();
 CUresult NoContextError();  // of a call in a thread without a context, or with one that has ended
 Context* CreateContext(Driver& d, int device, unsigned flags);
 void DestroyContext(Driver& d, Context* context);  // frees its blocks
-void ForgetPrimary(Driver& d, int device);         // its primary context is about to end, and its blocks there with it
+// The context that owns what is allocated with `context` current: a green one's parent.
+inline Context* OwnerOf(Context* context) { return context->parent != nullptr ? context->parent : context; }
+// Calls visit(group) for the context, and for its green ones, ended ones too: what is said of a primary one holds for
+// them (cuda.h, cuCtxSynchronize, cuCtxRecordEvent).
+template <typename Visit>
+void ForFamily(const Context& context, Visit visit) {
+  visit(context.group);
+  for (const int group : context.green_groups) visit(group);
+}
+Context* RetainPrimary(Driver& d, int device);
+void ReleasePrimary(Driver& d, int device);  // it is retained
+void ForgetPrimary(Driver& d, int device);   // its primary context is about to end, and its blocks there with it
 
 CUresult FindStream(Driver& d, CUstream handle, DefaultStream variant, Stream** stream);
 Stream* CreateStream(Driver& d, Context* context, unsigned flags, int priority, StreamKind kind);
@@ -146,6 +160,7 @@ bool AnyCapture(Driver& d, Context* context);
 bool InvalidateCaptures(Driver& d, Context* context);
 
 // Host synchronisations.
+void HostSawFamily(Driver& d, const Context* context);
 void HostSawContext(Driver& d, Context* context);
 void TrimPools(Driver& d);  // after each: returns freed pool memory beyond the threshold
 

@@ -54,12 +54,17 @@ CUresult FindStream(Driver& d, CUstream handle, DefaultStream variant, Stream** 
     return CUDA_SUCCESS;
   }
   if (!d.streams.contains(From(handle))) return CUDA_ERROR_INVALID_HANDLE;
+  if (!From(handle)->context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // a green one
   *stream = From(handle);
   return CUDA_SUCCESS;
 }
 
+void HostSawFamily(Driver& d, const Context* context) {
+  ForFamily(*context, [&d](int group) { d.order.HostSawGroup(group); });
+}
+
 void HostSawContext(Driver& d, Context* context) {
-  d.order.HostSawGroup(context->group);
+  HostSawFamily(d, context);
   TrimPools(d);
 }
 
@@ -78,6 +83,7 @@ static CUresult Destroy(CUstream handle) {
   auto it = d.streams.find(From(handle));
   if (it == d.streams.end() || *it == (*it)->context->legacy) return CUDA_ERROR_INVALID_HANDLE;
   Stream* stream = *it;
+  if (!stream->context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (stream->capture != nullptr) stream->capture->valid = false;
   d.order.RemoveStream(stream->order);
   d.streams.erase(it);
@@ -162,13 +168,21 @@ SIMGPU_STREAM_QUESTION(cuStreamGetId, unsigned long long, stream->id)
 SIMGPU_STREAM_QUESTION(cuStreamGetDevice, CUdevice, stream->context->device)
 SIMGPU_STREAM_QUESTION(cuStreamGetCtx, CUcontext, reinterpret_cast<CUcontext>(stream->context))
 
+// A green context's stream: its primary context, and the green one.
+static CUresult GetBothContexts(CUstream handle, CUcontext* context, CUgreenCtx* green, DefaultStream variant) {
+  SIMGPU_ENTER(cuStreamGetCtx);
+  SIMGPU_STREAM(stream, handle, variant);
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *context = reinterpret_cast<CUcontext>(OwnerOf(stream->context));
+  const bool is_green = stream->context->parent != nullptr;
+  if (green != nullptr) *green = is_green ? reinterpret_cast<CUgreenCtx>(stream->context) : nullptr;
+  return CUDA_SUCCESS;
+}
 SIMGPU_API cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
-  if (green != nullptr) *green = nullptr;
-  return cuStreamGetCtx(handle, context);
+  return GetBothContexts(handle, context, green, DefaultStream::kLegacy);
 }
 SIMGPU_API cuStreamGetCtx_v2_ptsz(CUstream handle, CUcontext* context, CUgreenCtx* green) {
-  if (green != nullptr) *green = nullptr;
-  return cuStreamGetCtx_ptsz(handle, context);
+  return GetBothContexts(handle, context, green, DefaultStream::kPerThread);
 }
 
 SIMGPU_API cuStreamCopyAttributes(CUstream, CUstream) {
