@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
 
 #include "preload/hooks/hook_table.h"
 #include "preload/hooks/peer_copies.h"
+#include "preload/process/current_scope.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
 #include "preload/serve/allocate.h"
+#include "preload/streams/green_contexts.h"
 
 using hotpack::HookScope;
 
@@ -114,6 +117,25 @@ CUresult Reset(CUdevice device, ResetPrimary reset) {
   return result;
 }
 
+// Null: none.
+CUcontext FromGreen(CUgreenCtx green) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  CUcontext context = nullptr;
+  const bool found = driver != nullptr && driver->CtxFromGreenCtx != nullptr &&
+                     driver->CtxFromGreenCtx(&context, green) == CUDA_SUCCESS;
+  return found ? context : nullptr;
+}
+
+// Waits for the context's work. Returns false if it cannot be made current. A capture on another context goes on.
+bool FinishWork(CUcontext context, CUdevice* device) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  const hotpack::CurrentScope current(*driver, context);
+  const hotpack::RelaxedCaptureMode relaxed(*driver);
+  if (!current || driver->CtxGetDevice(device) != CUDA_SUCCESS) return false;
+  driver->CtxSynchronize();
+  return true;
+}
+
 }  // namespace
 
 CUresult Hook_cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
@@ -144,6 +166,59 @@ CUresult Hook_cuCtxDestroy(CUcontext context) {
 
 CUresult Hook_cuCtxDestroy_v2(CUcontext context) {
   return Destroy(context, [=] { return HOTPACK_NEXT(cuCtxDestroy_v2)(context); });
+}
+
+CUresult Hook_cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevice device, unsigned int flags) {
+  HookScope scope;
+  const auto create = [=] {
+    const PrimaryLock lock;  // it retains the primary context
+    return HOTPACK_NEXT(cuGreenCtxCreate)(green, resources, device, flags);
+  };
+  const CUresult result = create();
+  if (!scope.Active() || result != CUDA_SUCCESS) return result;
+  try {
+    const CUcontext context = FromGreen(*green);
+    const CUcontext primary = hotpack::Greens().OwnerOf(context);
+    if (context == nullptr || primary == context) return result;
+    if (device >= 0 && device < kDevices) primary_contexts[device].store(primary);
+    Note(scope, result, &primary, device);
+    Note(scope, result, &context, device);
+  } catch (...) {
+  }
+  return result;
+}
+
+// The driver does not wait for the green context's work, and takes no call with its streams and events any more. So the
+// host waits before. The memory stays: it is the primary context's, which may end with its last green one.
+CUresult Hook_cuGreenCtxDestroy(CUgreenCtx green) {
+  HookScope scope;
+  const auto destroy = [=] { return HOTPACK_NEXT(cuGreenCtxDestroy)(green); };
+  const CUcontext context = scope.Active() ? FromGreen(green) : nullptr;
+  CUdevice device = 0;
+  if (context == nullptr || !FinishWork(context, &device)) return destroy();
+  hotpack::ContextEnd end(context);
+  end.Prepare();
+  const CUcontext primary = PrimaryContext(device);
+  std::optional<hotpack::ContextEnd> primary_end;
+  if (primary != nullptr) primary_end.emplace(primary);
+  CUresult result = CUDA_SUCCESS;
+  bool was_last = false;
+  {
+    const PrimaryLock lock;
+    result = destroy();
+    was_last = result == CUDA_SUCCESS && !PrimaryIsActive(device);
+  }
+  try {
+    if (result == CUDA_SUCCESS) {
+      hotpack::Greens().Forget(context);
+      end.Retire(false);
+      if (was_last && primary_end) primary_end->Retire(false);
+    } else {
+      end.Cancel();
+    }
+  } catch (...) {
+  }
+  return result;
 }
 
 CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {

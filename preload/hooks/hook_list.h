@@ -134,6 +134,9 @@
   X(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned int flags, CUdevice device))    \
   X(cuCtxDestroy, "cuCtxDestroy", 2000, 1, (CUcontext context))                                            \
   X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1, (CUcontext context))                                         \
+  X(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, 1,                                                        \
+    (CUgreenCtx * green, CUdevResourceDesc resources, CUdevice device, unsigned int flags))                \
+  X(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, 1, (CUgreenCtx green))                                  \
   X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1, (CUcontext * context, CUdevice device)) \
   X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 1, (CUdevice device))                    \
   X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1, (CUdevice device))                \

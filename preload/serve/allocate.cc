@@ -14,6 +14,7 @@
 #include "preload/serve/plan_store.h"
 #include "preload/serve/recorder.h"
 #include "preload/streams/graph_memory.h"
+#include "preload/streams/green_contexts.h"
 
 namespace hotpack {
 namespace {
@@ -97,7 +98,10 @@ bool Answer(EngineStatus status, CUresult* result) {
 ContextArena* ArenaFor(CUcontext context) {
   if (context == nullptr) return nullptr;
   if (ContextArena* arena = Arenas().Find(context)) return arena;
-  return MakeArena(context);
+  const CUcontext owner = Greens().OwnerOf(context);
+  if (owner == context) return MakeArena(context);
+  ContextArena* arena = Arenas().Find(owner);
+  return arena != nullptr ? arena : MakeArena(owner);
 }
 
 bool Allocate(uint64_t bytes, DeviceAddress* address) {

@@ -8,6 +8,7 @@
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
 #include "preload/process/options.h"
+#include "preload/streams/green_contexts.h"
 #include "preload/streams/order_cost.h"
 
 namespace hotpack {
@@ -83,7 +84,8 @@ void StreamOrder::FirstUse(CUstream stream) {
     context = CurrentContext(*driver);
   }
   if (context == nullptr) return;  // the call itself will fail
-  NoteContext(context);
+  // An event of a primary context covers its green ones too (cuda.h, cuCtxRecordEvent).
+  NoteContext(ByContexts() ? Greens().OwnerOf(context) : context);
   NumberOf(stream, context);
 }
 
@@ -221,7 +223,11 @@ void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
 
 bool StreamOrder::OrderAfter(ContextArena* arena, CUstream stream, const ReuseAfter& after) {
   const uint64_t tick = tick_.load();
-  const uint32_t number = stream == kNoStream ? kAllStreams : NumberOf(stream, arena->context);
+  // A default stream is the current context's. That is the arena's, or a green one of it.
+  CUcontext context = arena->context;
+  if (Greens().Any() && reinterpret_cast<uintptr_t>(stream) <= 2 && Driver() != nullptr) [[unlikely]]
+    context = CurrentContext(*Driver());
+  const uint32_t number = stream == kNoStream ? kAllStreams : NumberOf(stream, context);
   if (AsksNothing(number, after)) return true;
   const OrderCostScope cost(arena->engine);
   if (ByContexts()) return OrderByContexts(stream, number, after) || OrderOnHost(after, tick);

@@ -17,6 +17,8 @@ namespace hotpack {
   X(StreamSynchronize, cuStreamSynchronize)                             \
   X(StreamIsCapturing, cuStreamIsCapturing)                             \
   X(StreamGetCtx, cuStreamGetCtx)                                       \
+  X(StreamGetBothContexts, cuStreamGetCtx_v2)                           \
+  X(CtxFromGreenCtx, cuCtxFromGreenCtx)                                 \
   X(StreamGetFlags, cuStreamGetFlags)                                   \
   X(StreamGetId, cuStreamGetId)                                         \
   X(StreamWaitEvent, cuStreamWaitEvent)                                 \

@@ -106,8 +106,10 @@ CUresult Info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CU
 
 bool AnyCapture(Driver& d, Context* context) {
   std::erase_if(d.captures, [](const std::weak_ptr<Capture>& c) { return c.expired(); });
-  return std::any_of(d.captures.begin(), d.captures.end(),
-                     [&](const std::weak_ptr<Capture>& c) { return OwnerOf(c.lock()->context) == OwnerOf(context); });
+  return std::any_of(d.captures.begin(), d.captures.end(), [&](const std::weak_ptr<Capture>& c) {
+    const Context* capturing = c.lock()->context;
+    return capturing == context || capturing->parent == context;
+  });
 }
 
 bool InvalidateCaptures(Driver& d, Context* context) {

@@ -31,4 +31,17 @@ TEST(WithoutAContext, TheArenaGivesItsMemoryBack) {
   }
 }
 
+// The checker judges the order of uses, and the program itself what is held.
+TEST(GreenContexts, NothingLeaksAndNothingDangles) {
+  for (const char* scenario : {"memory", "own_streams", "default_streams", "last"}) {
+    for (const char* hotpack : {"0", ""}) {
+      const Outcome outcome = hotpack_test::RunProgram(
+          {HOTPACK_COMMAND, "run", "--simulate", "--", HOTPACK_TEST_DIR "/green_client", scenario},
+          {{"HOTPACK", hotpack}, {"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", "1G"}});
+      EXPECT_EQ(outcome.code, 0) << scenario << " HOTPACK=" << hotpack << "\n" << outcome.err;
+      EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("REPORT"))) << scenario;
+    }
+  }
+}
+
 }  // namespace

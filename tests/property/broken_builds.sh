@@ -55,6 +55,14 @@ a_device_without_memory() {
     LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
     timeout 300 "$build_dir/tests/preload/torch_contract_client" reclaimed
 }
+green_contexts() {
+  local scenario
+  for scenario in memory own_streams default_streams last; do
+    LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_MEMORY=1G \
+      LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+      timeout 300 "$build_dir/tests/preload/green_client" "$scenario" || return
+  done
+}
 # One thread begins a capture on a stream that another thread's release gives an event.
 captured_meanwhile() {
   local code=0
@@ -204,5 +212,10 @@ mutant "a capture that begins in the middle of a release" preload/serve/driver_b
 check=a_device_without_memory
 mutant "pools of the driver, told of a pooled release" preload/serve/driver_blocks.cc \
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
+check=green_contexts
+mutant "green contexts, an end that waits for no work" preload/hooks/context_hooks.cc "driver->CtxSynchronize();" ""
+mutant "green contexts, one default stream for all" preload/streams/stream_order.cc "context = CurrentContext(*Driver());" ""
+mutant "green contexts, memory of their own" preload/serve/allocate.cc "const CUcontext owner = Greens().OwnerOf(context);" \
+  "const CUcontext owner = context;"
 
 end_of_mutants
