@@ -1,6 +1,6 @@
-// Green contexts: parts of a device's multiprocessors. Memory that is allocated with one current belongs to the primary
-// context, which each retains (cuda.h, cuGreenCtxCreate, cuCtxFromGreenCtx). Its streams do not end with it. But no call
-// takes them any more (cuGreenCtxDestroy). A green context is a Context with a parent. Both kinds of handle name it.
+// Green contexts: parts of the multiprocessors. Memory that is allocated with one current belongs to the primary
+// context, which each retains (cuda.h, cuGreenCtxCreate, cuCtxFromGreenCtx). Its streams do not end with it, but no
+// call takes them any more (cuGreenCtxDestroy). A green context is a Context with a parent. Both handles name it.
 #include <algorithm>
 #include <cstring>
 

@@ -214,7 +214,7 @@ mutant "pools of the driver, told of a pooled release" preload/serve/driver_bloc
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
 check=green_contexts
 mutant "green contexts, an end that waits for no work" preload/hooks/context_hooks.cc "driver->CtxSynchronize();" ""
-mutant "green contexts, one default stream for all" preload/streams/stream_order.cc "context = CurrentContext(*Driver());" ""
+mutant "green contexts, one default stream for all" preload/streams/stream_order.cc "context = CurrentContext(*Driver());" ";"
 mutant "green contexts, memory of their own" preload/serve/allocate.cc "const CUcontext owner = Greens().OwnerOf(context);" \
   "const CUcontext owner = context;"
 
