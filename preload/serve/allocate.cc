@@ -19,6 +19,13 @@
 namespace hotpack {
 namespace {
 
+// `context` has no arena of its own.
+[[gnu::noinline]] ContextArena* ArenaOfOwner(CUcontext context) {
+  const CUcontext owner = Greens().OwnerOf(context);
+  ContextArena* arena = owner != context ? Arenas().Find(owner) : nullptr;
+  return arena != nullptr ? arena : MakeArena(owner);
+}
+
 // `for_graphs`: a graph that is being captured may use the block.
 [[gnu::always_inline]] inline bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, bool for_graphs,
                                               DeviceAddress* address) {
@@ -98,10 +105,7 @@ bool Answer(EngineStatus status, CUresult* result) {
 ContextArena* ArenaFor(CUcontext context) {
   if (context == nullptr) return nullptr;
   if (ContextArena* arena = Arenas().Find(context)) return arena;
-  const CUcontext owner = Greens().OwnerOf(context);
-  if (owner == context) return MakeArena(context);
-  ContextArena* arena = Arenas().Find(owner);
-  return arena != nullptr ? arena : MakeArena(owner);
+  return ArenaOfOwner(context);
 }
 
 bool Allocate(uint64_t bytes, DeviceAddress* address) {
