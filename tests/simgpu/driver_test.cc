@@ -227,6 +227,35 @@ TEST_F(DriverTest, NeedsContiguousMappingsForUnmapAndAccess) {
   EXPECT_EQ(cuMemAddressFree(arena, 4 * kPage), CUDA_SUCCESS);
 }
 
+// cuda.h, cuMemUnmap: "cannot unmap a sub-range of an address range mapped by cuMemCreate / cuMemMap". cuMemSetAccess
+// takes a range of whole allocations.
+TEST_F(DriverTest, ChangesNoPartOfAMapping) {
+  const uint64_t before = Free();
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUdeviceptr base = 0;
+  ASSERT_EQ(cuMemAddressReserve(&base, 8 * kPage, 0, 0, 0), CUDA_SUCCESS);
+  for (int i = 0; i < 2; ++i) {
+    CUmemGenericAllocationHandle handle = 0;
+    ASSERT_EQ(cuMemCreate(&handle, 4 * kPage, &prop, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(base + i * 4 * kPage, 4 * kPage, 0, handle, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  }
+  CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  EXPECT_EQ(cuMemSetAccess(base, kPage, &access, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemSetAccess(base + kPage, 3 * kPage, &access, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemSetAccess(base, 5 * kPage, &access, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemSetAccess(base, 8 * kPage, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(base, kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemUnmap(base + 3 * kPage, kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemUnmap(base, 7 * kPage), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(before - Free(), 8 * kPage);
+  EXPECT_EQ(cuMemUnmap(base, 8 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(Free(), before);
+  EXPECT_EQ(cuMemAddressFree(base, 8 * kPage), CUDA_SUCCESS);
+}
+
 // 16 GiB in pages of 2 MiB must not cost the host its mappings (vm.max_map_count is 65530).
 TEST_F(DriverTest, ThousandsOfMappingsCostNoHostMappings) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
