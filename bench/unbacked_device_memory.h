@@ -19,12 +19,12 @@ class UnbackedDeviceMemory : public DeviceMemory {
     return MemoryStatus::kOk;
   }
   MemoryStatus Unreserve(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override {
+  MemoryStatus CreateChunk(uint64_t, ChunkHandle* chunk) override {
     *chunk = next_chunk_.fetch_add(1);
     return MemoryStatus::kOk;
   }
   MemoryStatus ReleaseChunk(ChunkHandle) override { return MemoryStatus::kOk; }
-  MemoryStatus Map(DeviceAddress, ChunkHandle) override { return MemoryStatus::kOk; }
+  MemoryStatus Map(DeviceAddress, uint64_t, ChunkHandle) override { return MemoryStatus::kOk; }
   MemoryStatus Enable(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
   MemoryStatus Unmap(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
   bool Synchronize() override { return true; }

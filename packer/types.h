@@ -31,10 +31,11 @@
 // Memory
 //   chunk               an aligned run of addresses that is mapped as a whole (DeviceMemory::ChunkBytes)
 //   page                the physical memory of one chunk, mapped or in the arena's pool
+//   extent              the physical memory of one driver handle: one or several chunks, mapped and unmapped as a whole
 //   zone                a range of the arena's addresses: the planned zone belongs to the followed script,
 //                       the dynamic zone to best fit
 //   fragment            free memory outside the planned zone that is held anyway, because retained blocks lie in the
-//                       same chunks. A script may place blocks there
+//                       same extents. A script may place blocks there
 //   idle range          a part of the planned zone that no live block uses, and no entry during an expected life.
 //                       A displaced block may lie there
 //   reserved range      a part of the zone that blocks of other scripts use during the whole cycle. A new plan keeps

@@ -111,6 +111,24 @@ bool ParseFreeSync(const char* value, Options* options) {
   return true;
 }
 
+bool ParseHandle(const char* value, Options* options) {
+  constexpr uint64_t kMaxHandle = uint64_t{64} << 30, kMaxPart = 1 << 20;
+  char mebibytes[16];
+  const size_t length = strcspn(value, ":");
+  if (length >= sizeof(mebibytes)) return false;
+  memcpy(mebibytes, value, length);
+  mebibytes[length] = '\0';
+  ExtentLimits extents;
+  extents.bytes = Mebibytes(mebibytes);
+  if (extents.bytes == 0 || extents.bytes > kMaxHandle || (extents.bytes & (extents.bytes - 1)) != 0) return false;
+  if (value[length] == ':') {
+    extents.share = Mebibytes(value + length + 1) >> 20;
+    if (extents.share == 0 || extents.share > kMaxPart) return false;
+  }
+  options->extents = extents;
+  return true;
+}
+
 bool ParseInterruptRange(const char* value, Options* options) {
   if (!IsPatternList(value)) return false;
   options->interrupt_range = value;

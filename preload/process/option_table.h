@@ -28,6 +28,8 @@ namespace hotpack {
     "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
   X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \
     "when `cuMemFree` waits for the device: where order needs it, or always")                                          \
+  X(Handle, "HOTPACK_HANDLE", "--handle", "MEBIBYTES or MEBIBYTES:PART", "128:256",                                    \
+    "how large the arena's driver handles may be: a power of two, and at most 1/PART of the memory held")              \
   X(InterruptRange, "HOTPACK_INTERRUPT_RANGE", "--interrupt-range", "a list of patterns", "none",                      \
     "ranges (NVTX) in which monitoring is interrupted: patterns of `*` and `?` with commas between (`collectors.md`)") \
   X(Ipc, "HOTPACK_IPC", "--ipc", "sizes in bytes with commas between", "none",                                         \

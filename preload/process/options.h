@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/memory/device_memory.h"
 #include "runtime/memory/guards.h"
 
 namespace hotpack {
@@ -17,6 +18,7 @@ struct Options {
   bool free_sync_always = false;  // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
   ArenaKind arena = ArenaKind::kAutomatic;  // HOTPACK_ARENA=plain: one cuMemAlloc, no virtual memory management
   uint64_t plain_arena_bytes = 0;           // HOTPACK_ARENA=plain:<MiB>, in bytes; 0: most of the free memory
+  ExtentLimits extents;                     // HOTPACK_HANDLE=<MiB>:<part>
   bool peer_copies = true;                  // HOTPACK_PEER_COPIES=0: copies between devices pass through unchanged
   const char* only = nullptr;               // HOTPACK_ONLY: patterns of the executables to serve; null: all
   const char* except = nullptr;             // HOTPACK_EXCEPT: patterns of the executables to leave alone

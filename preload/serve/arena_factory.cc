@@ -132,7 +132,7 @@ std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext con
   const Options& options = GetOptions();
   const bool plain =
       options.arena == ArenaKind::kAutomatic ? CopiesNeedPlainMemory(*driver) : options.arena == ArenaKind::kPlain;
-  if (!plain) return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine);
+  if (!plain) return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine, options.extents);
   return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
 

@@ -67,7 +67,7 @@ struct EngineUsage {
   uint64_t live = 0;          // in live blocks, each rounded up to 512; no more than `held`
   uint64_t outside_plan = 0;  // ... of these, in blocks that are not served by script
   uint64_t plan = 0;          // height of the last plan; 0: there was none
-  // Of what is neither live nor given back: whole chunks without a live block, which any request can have. In a plain
+  // Of what is neither live nor given back: whole handles without a live block, which any request can have. In a plain
   // arena, which cannot join pieces: all of it.
   uint64_t returnable = 0;
   bool followed = false;        // the last plan is being followed

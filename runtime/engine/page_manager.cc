@@ -71,6 +71,12 @@ uint64_t PageManager::CreateForEntryUpTo(const GrowthPolicy& policy) const {
   return LiveWithMargin(policy.diverged ? 32 : 12);
 }
 
+// Growth for `bytes` may reach beyond the block up to this many held bytes.
+uint64_t PageManager::AheadUpTo(uint64_t bytes) const {
+  const uint64_t live = std::max(blocks_->live_peak_units(), blocks_->live_units()) * kBlockUnit + bytes;
+  return live + live / 256 + 2 * arena_.chunk();
+}
+
 void PageManager::NoteReserved() {
   reserved_peak_ = std::max(reserved_peak_, arena_.held());
   held_peak_ = std::max(held_peak_, arena_.held());
@@ -80,6 +86,10 @@ void PageManager::NoteReserved() {
 void PageManager::AddTo(hotpack_stats* stats, bool steady) const {
   stats->reserved_peak = reserved_peak_;
   if (steady) stats->reserved_steady = reserved_steady_;
+  if (memory_->Fixed()) return;
+  stats->handles_created = arena_.calls().create;
+  stats->handles_mapped = arena_.calls().map;
+  stats->access_calls = arena_.calls().set_access;
 }
 
 // --- memory for blocks ----------------------------------------------------------------------------------------------
@@ -109,7 +119,9 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
     }
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(policy), policy.expected_peak) : 0;
-    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may provide some
+    const uint64_t ahead_up_to = attempt == 0 ? AheadUpTo(bytes) : 0;
+    // Without addresses: the zone may provide some.
+    if (!arena_.BeginGrowth(bytes, create_up_to, ahead_up_to, &work)) continue;
     // To find out by growing would create all pages that the device has.
     const bool ask = attempt == 0 && arena_.Shortfall(work, arena_.reserved()) * arena_.chunk() >= kAskFrom;
     if (ask && CannotFit(scope, request)) {
@@ -126,7 +138,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
       *foreign = true;
       return GrowStatus::kOk;
     }
-    if (attempt == 0 && MissingChunksAtOwnPlace(request) <= work.targets.size()) {
+    if (attempt == 0 && MissingChunksAtOwnPlace(request) <= work.TargetBytes() / arena_.chunk()) {
       arena_.CancelGrowth(&work);
       if (!MapOwnPlace(scope, request, create_up_to, address)) continue;
       *foreign = true;
@@ -187,7 +199,7 @@ bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, ui
   *address = AddressOf(begin);
   follower_->AddForeign(begin, begin + request.units);  // at once: other threads may run while pages are made
   PageWork work;
-  bool ok = !arena_.BeginMap(*address, request.units * kBlockUnit, create_up_to, &work);
+  bool ok = !arena_.BeginMap(*address, request.units * kBlockUnit, ZoneInUse(), create_up_to, &work);
   if (!ok) {
     TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
     ok = scope.Run(&work);
@@ -251,7 +263,7 @@ bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy&
     for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
       PageWork work;
       uint64_t create_up_to = attempt == 0 ? CreateForEntryUpTo(policy) : 0;
-      ok = !arena_.BeginMap(range.begin, range.bytes, create_up_to, &work);
+      ok = !arena_.BeginMap(range.begin, range.bytes, ZoneInUse(), create_up_to, &work);
       if (ok) break;
       if (policy.may_wait && arena_.Shortfall(work, create_up_to) > 0) {
         arena_.CancelGrowth(&work);
@@ -382,13 +394,17 @@ void PageManager::MarkMappedEntries() {
   }
 }
 
+// Returns the chunks of the zone that the followed script uses.
+AddressRange PageManager::ZoneInUse() const {
+  const uint64_t chunk = arena_.chunk();
+  return {zone_.begin, (follower_->script().height_bytes + chunk - 1) & ~(chunk - 1)};
+}
+
 // Maps the zone with the pages that are available without holding more than is live.
 void PageManager::MapFromFreePages(PageScope& scope, const GrowthPolicy& policy) {
   if (map_state_ == MapState::kFresh) map_state_ = MapState::kPartial;
   PageWork work;
-  AddressRange used{zone_.begin, follower_->script().height_bytes};
-  used.bytes = (used.bytes + arena_.chunk() - 1) & ~(arena_.chunk() - 1);
-  if (arena_.BeginMapAvailable(used, CreateUpTo(policy), &work)) scope.Run(&work);
+  if (arena_.BeginMapAvailable(ZoneInUse(), CreateUpTo(policy), &work)) scope.Run(&work);
   MarkMappedEntries();
 }
 
@@ -404,22 +420,23 @@ uint64_t PageManager::Chunks(const std::vector<AddressRange>& ranges) const {
   return bytes / arena_.chunk();
 }
 
-// Returns chunks of the planned zone that have pages and no live block: at most `chunks`, from the top down; adjacent
-// ones are joined. O(chunks of the zone + blocks of the script).
+// Returns extents of the planned zone that have no live block, from the top down: `chunks` of them or a part of an
+// extent more. Adjacent ones are joined. O(chunks of the zone + blocks of the script).
 std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
   std::vector<AddressRange> empty;
   if (chunks == 0 || !follower_->active()) return empty;
   const std::vector<Follower::Range> live = follower_->LiveRanges();  // ascending, disjoint
   auto below = live.rbegin();
   const uint64_t chunk = arena_.chunk();
-  for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
-    const DeviceAddress begin = end - chunk;
+  for (DeviceAddress end = zone_.begin + zone_.bytes, begin = end; end > zone_.begin && chunks > 0; end = begin) {
+    const AddressRange extent = arena_.ExtentAt(end - 1);
+    begin = extent.begin;
     while (below != live.rend() && below->begin >= OffsetOf(end)) ++below;
     const bool used = below != live.rend() && below->end > OffsetOf(begin);
     if (used || !arena_.Mapped(begin, chunk)) continue;
     if (empty.empty() || empty.back().begin != end) empty.push_back({end, 0});
-    empty.back() = {begin, empty.back().bytes + chunk};
-    --chunks;
+    empty.back() = {begin, empty.back().bytes + extent.bytes};
+    chunks -= std::min(chunks, extent.bytes / chunk);
   }
   return empty;
 }
@@ -467,12 +484,11 @@ void PageManager::EndIteration() {
 uint64_t PageManager::GiveBack(EngineLock& lock, uint64_t wanted) {
   PageScope scope(this, lock);
   const uint64_t before = arena_.held();
-  const uint64_t more = wanted - std::min(wanted, arena_.pooled());
-  uint64_t chunks = more / arena_.chunk() + (more % arena_.chunk() != 0 ? 1 : 0);
+  uint64_t more = wanted - std::min(wanted, arena_.pooled());
   PageWork work;
-  if (chunks > 0) arena_.BeginClear(&work, chunks);
-  chunks -= Chunks(work.take);
-  TakeFromZone(EmptyInZone(chunks), &work);
+  if (more > 0) arena_.BeginClear(&work, more);
+  more -= std::min(more, Chunks(work.take) * arena_.chunk());
+  TakeFromZone(EmptyInZone(more / arena_.chunk() + (more % arena_.chunk() != 0 ? 1 : 0)), &work);
   if (!work.take.empty() || !work.take_zone.empty()) scope.Run(&work);
   PageWork rest;
   if (arena_.BeginRelease(&rest)) scope.Run(&rest);

@@ -117,6 +117,7 @@ class PageManager {
   uint64_t LiveWithMargin(uint64_t divisor) const;
   uint64_t CreateUpTo(const GrowthPolicy& policy) const;
   uint64_t CreateForEntryUpTo(const GrowthPolicy& policy) const;
+  uint64_t AheadUpTo(uint64_t bytes) const;
   bool CannotFit(PageScope& scope, const EngineRequest& request);
   uint64_t MissingChunksAtOwnPlace(const EngineRequest& request) const;
   bool MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address);
@@ -125,6 +126,7 @@ class PageManager {
   std::vector<Follower::Range> WithoutPages() const;
   AddressRange EntryRange(uint32_t entry) const;
   bool HasPages(const AddressRange& range) const;
+  AddressRange ZoneInUse() const;
   void MarkMappedEntries();
   void MapFromFreePages(PageScope& scope, const GrowthPolicy& policy);
   void TakeFragments();

@@ -88,6 +88,9 @@ typedef struct hotpack_stats {
   uint64_t plan_stream_edges;          /* waits between streams in one cycle of the plan in force, at most */
   uint64_t plan_stream_edges_avoided;  /* ... that the plan would have if the packer did not know the streams */
   uint64_t peer_copies;                /* copies between devices that became copies between named contexts */
+  uint64_t handles_created;            /* calls of cuMemCreate for the arena */
+  uint64_t handles_mapped;             /* calls of cuMemMap for the arena */
+  uint64_t access_calls;               /* calls of cuMemSetAccess for the arena's new mappings */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

@@ -1,10 +1,18 @@
 #include "runtime/memory/arena.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/base/node_reserve.h"
 
 namespace hotpack {
+namespace {
+
+constexpr uint64_t kLaterShare = 4;      // how much smaller new extents are once the job has released memory
+constexpr uint64_t kSmallShare = 8;      // a new extent for small requests is at most this part of their chunks
+constexpr uint64_t kReleasedShare = 64;  // "has only grown": less than this part of the memory held was released
+
+}  // namespace
 
 MemoryStatus Arena::Open(uint64_t times) {
   chunk_ = memory_->ChunkBytes();
@@ -16,6 +24,8 @@ MemoryStatus Arena::Open(uint64_t times) {
     status = memory_->Reserve(bytes, &base);
     if (status != MemoryStatus::kOk) continue;
     handle_.assign(bytes / chunk_, 0);
+    first_.assign(bytes / chunk_, 0);
+    chunks_.assign(bytes / chunk_, 0);
     used_epoch_.assign(bytes / chunk_, 0);
     is_small_.assign(bytes / chunk_, false);
     unmapped_.Add(base, bytes);
@@ -35,25 +45,32 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
   for (uint64_t c = IndexOf(begin); c <= IndexOf(begin + bytes - 1); ++c) used_epoch_[c] = epoch_;
 }
 
-// Chooses the place in the best range: at one of its ends, or against its first or last chunk boundary. Prefers to
-// break into as few wholly free chunks as possible, then to touch as few chunks as possible. If the block stays and its
-// neighbours are released, the rest of these chunks is lost. (Not so in an arena of few chunks: there, gaps between
+// Chooses the place in the best range: at one of its ends, or against its first or last wholly free extent. Prefers to
+// break into as few wholly free extents as possible, then to touch as few as possible. If the block stays and its
+// neighbours are released, the rest of these extents is lost. (Not so in an arena of few chunks: there, gaps between
 // blocks cost more.)
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
   uint64_t length = 0;
   if (!free_.BestFit(bytes, &begin, &length)) return false;
-  DeviceAddress end = begin + length;
-  DeviceAddress first = Up(begin), last = std::max(first, Down(end));
-  const bool roomy = chunks_held_ >= 64;
+  const DeviceAddress end = begin + length;
+  const auto extent_end = [this](DeviceAddress at) {
+    const AddressRange extent = ExtentAt(at);
+    return extent.begin + extent.bytes;
+  };
+  // The wholly free extents lie in [first, last).
+  const DeviceAddress first = ExtentAt(begin).begin == begin ? begin : extent_end(begin);
+  const DeviceAddress last = std::max(first, extent_end(end - 1) == end ? end : ExtentAt(end - 1).begin);
+  const bool roomy = reserved_ >= 64 * chunk_;
   std::pair<uint64_t, uint64_t> best{UINT64_MAX, 0};
   for (DeviceAddress at : {begin, end - bytes, first, last - bytes}) {
     if (at < begin || at + bytes > end) continue;
     if (!roomy && at != begin && at != end - bytes) continue;
-    uint64_t touched = roomy ? Up(at + bytes) - Down(at) : 0;
-    DeviceAddress from = std::max(Down(at), first), to = std::min(Up(at + bytes), last);
-    std::pair<uint64_t, uint64_t> cost{to > from ? to - from : 0, touched};
+    const DeviceAddress touched_begin = ExtentAt(at).begin, touched_end = extent_end(at + bytes - 1);
+    const uint64_t touched = roomy ? touched_end - touched_begin : 0;
+    const DeviceAddress from = std::max(touched_begin, first), to = std::min(touched_end, last);
+    const std::pair<uint64_t, uint64_t> cost{to > from ? to - from : 0, touched};
     if (cost >= best) continue;
     best = cost;
     *address = at;
@@ -73,6 +90,7 @@ bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
 void Arena::Free(DeviceAddress address, uint64_t bytes) {
   // A block lies in chunks of one kind. A range that a script reserved may not.
   DeviceAddress end = address + bytes;
+  if (!IsSmall(bytes)) released_ += bytes;
   while (address < end) {
     bool small = is_small_[IndexOf(address)];
     DeviceAddress stop = Down(address) + chunk_;
@@ -91,6 +109,20 @@ DeviceAddress Arena::ChooseSmallChunk() const {
   if (it != unmapped_.ranges().end()) return half;
   it = unmapped_.ranges().lower_bound(half);
   return it != unmapped_.ranges().end() ? it->first : unmapped_.ranges().begin()->first;
+}
+
+AddressRange Arena::ExtentAt(DeviceAddress address) const {
+  const uint64_t c = IndexOf(address);
+  if (handle_[c] == 0) return {base_ + c * chunk_, chunk_};
+  return {base_ + first_[c] * chunk_, chunks_[first_[c]] * chunk_};
+}
+
+void Arena::SetSmall(const AddressRange& range, bool small) {
+  for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) {
+    if (is_small_[c] == small) continue;
+    is_small_[c] = small;
+    small_bytes_ = small ? small_bytes_ + chunk_ : small_bytes_ - chunk_;
+  }
 }
 
 // --- where to grow ---------------------------------------------------------------------------------------------------
@@ -146,7 +178,27 @@ bool Arena::ChooseWindow(uint64_t bytes, AddressRange* window) const {
   return best_missing != UINT64_MAX;
 }
 
-bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
+// Returns whether hardly any block was released so far. Then no extent has a block that outlives its neighbours.
+bool Arena::OnlyGrown() const { return released_ <= reserved_ / kReleasedShare; }
+
+// Returns the size of new extents if `more` bytes are added: a power of two.
+uint64_t Arena::ExtentLimit(uint64_t more) const {
+  const ExtentLimits limits = memory_->Extents();
+  const uint64_t share = (reserved_ + more) / (OnlyGrown() ? limits.share : kLaterShare * limits.share);
+  return std::max(chunk_, std::bit_floor(std::min(limits.bytes, share)));
+}
+
+// Adds the runs of chunks without pages in [begin, end), whole chunks, to the targets.
+void Arena::AddMissing(DeviceAddress begin, DeviceAddress end, PageWork* work) const {
+  for (DeviceAddress chunk = begin; chunk < end; chunk += chunk_) {
+    if (handle_[IndexOf(chunk)] != 0) continue;
+    std::vector<AddressRange>& runs = work->targets;
+    if (runs.empty() || runs.back().begin + runs.back().bytes != chunk) runs.push_back({chunk, 0});
+    runs.back().bytes += chunk_;
+  }
+}
+
+bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, uint64_t ahead_up_to, PageWork* work) {
   work->small = IsSmall(bytes);
   if (work->small) {
     if (unmapped_.ranges().empty()) return false;
@@ -154,22 +206,41 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
   } else if (!ChooseWindow(bytes, &work->block)) {
     return false;
   }
-  DeviceAddress begin = work->block.begin, end = begin + work->block.bytes;
+  const DeviceAddress begin = work->block.begin, end = begin + work->block.bytes;
   // Sets the span aside: the mapped part of the block, and whole chunks where there are no pages.
+  MarkUsed(begin, work->block.bytes);
+  AddMissing(Down(begin), Up(end), work);
+  for (const AddressRange& run : work->targets) unmapped_.Remove(run.begin, run.bytes);
   for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) {
-    DeviceAddress chunk = base_ + c * chunk_;
-    used_epoch_[c] = epoch_;
-    if (handle_[c] == 0) {
-      unmapped_.Remove(chunk, chunk_);
-      work->targets.push_back(chunk);
-    } else {
-      DeviceAddress from = std::max(begin, chunk), to = std::min(end, chunk + chunk_);
-      free_.Remove(from, to - from);
-      work->span.push_back({from, to - from});
-    }
+    if (handle_[c] == 0) continue;
+    const DeviceAddress chunk = base_ + c * chunk_;
+    const DeviceAddress from = std::max(begin, chunk), to = std::min(end, chunk + chunk_);
+    free_.Remove(from, to - from);
+    work->span.push_back({from, to - from});
+  }
+  work->max_extent = ExtentLimit(work->TargetBytes());
+  if (work->small) {
+    work->max_extent = std::min(work->max_extent, std::max(chunk_, std::bit_floor(small_bytes_ / kSmallShare)));
   }
   GatherPages(create_up_to, work);
+  GrowAhead(ahead_up_to, work);
   return true;
+}
+
+// Lets growth reach beyond the block, to the end of its last new extent. Only with new pages, as far as
+// `ahead_up_to` allows.
+void Arena::GrowAhead(uint64_t ahead_up_to, PageWork* work) {
+  if (work->targets.empty() || !work->take.empty() || !OnlyGrown()) return;
+  const uint64_t found = BytesOf(work->extents), wanted = work->TargetBytes();
+  if (found >= wanted) return;
+  const AddressRange& last = work->targets.back();
+  const uint64_t ahead = (work->max_extent - last.bytes % work->max_extent) % work->max_extent;
+  const DeviceAddress begin = last.begin + last.bytes;
+  auto it = unmapped_.Containing(begin);
+  if (ahead == 0 || it == unmapped_.ranges().end() || begin + ahead > it->first + it->second) return;
+  if (wanted - found + ahead > Allowance(ahead_up_to)) return;
+  unmapped_.Remove(begin, ahead);
+  work->ahead = ahead;
 }
 
 void Arena::CancelGrowth(PageWork* work) {
@@ -178,103 +249,127 @@ void Arena::CancelGrowth(PageWork* work) {
 }
 
 uint64_t Arena::Shortfall(const PageWork& work, uint64_t create_up_to) const {
-  uint64_t found = work.handles.size() + (create_up_to > reserved() ? (create_up_to - reserved()) / chunk_ : 0);
-  for (const AddressRange& range : work.take) found += range.bytes / chunk_;
-  return work.targets.size() > found ? work.targets.size() - found : 0;
+  uint64_t found = BytesOf(work.extents) + Allowance(create_up_to) / chunk_ * chunk_;
+  for (const AddressRange& range : work.take) found += range.bytes;
+  const uint64_t wanted = work.TargetBytes();
+  return wanted > found ? (wanted - found) / chunk_ : 0;
 }
 
-bool Arena::BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to, PageWork* work) {
-  for (uint64_t c = IndexOf(begin); c <= IndexOf(begin + bytes - 1); ++c) {
-    if (handle_[c] == 0) work->targets.push_back(base_ + c * chunk_);
-  }
+bool Arena::BeginMap(DeviceAddress begin, uint64_t bytes, const AddressRange& within, uint64_t create_up_to,
+                     PageWork* work) {
+  AddMissing(Down(begin), Up(begin + bytes), work);
   if (work->targets.empty()) return false;
+  work->max_extent = ExtentLimit(work->TargetBytes());
+  const uint64_t mask = work->max_extent - 1;
+  PageWork wide;
+  AddMissing(std::max(within.begin, Down(begin) & ~mask),
+             std::min(within.begin + within.bytes, (Up(begin + bytes) + mask) & ~mask), &wide);
+  const uint64_t wanted = wide.TargetBytes();
+  if (wanted > work->TargetBytes() && wanted <= Allowance(create_up_to)) work->targets.swap(wide.targets);
   GatherPages(create_up_to, work);
   return true;
 }
 
 bool Arena::BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, PageWork* work) {
-  uint64_t available = pool_.size();
-  if (create_up_to > reserved()) available += (create_up_to - reserved()) / chunk_;
-  for (const FreeRanges* list : {&free_, &small_}) {
-    for (const auto& [begin, bytes] : list->ranges()) {
-      if (Down(begin + bytes) > Up(begin)) available += (Down(begin + bytes) - Up(begin)) / chunk_;
-    }
-  }
-  for (DeviceAddress chunk = zone.begin; chunk < zone.begin + zone.bytes && work->targets.size() < available;
-       chunk += chunk_) {
-    if (handle_[IndexOf(chunk)] == 0) work->targets.push_back(chunk);
+  uint64_t available = pooled() + Allowance(create_up_to) / chunk_ * chunk_;
+  for (const AddressRange& extent : FreeExtents(/*old_only=*/false)) available += extent.bytes;
+  for (DeviceAddress chunk = zone.begin; chunk < zone.begin + zone.bytes && available > 0; chunk += chunk_) {
+    if (handle_[IndexOf(chunk)] != 0) continue;
+    AddMissing(chunk, chunk + chunk_, work);
+    available -= chunk_;
   }
   if (work->targets.empty()) return false;
+  work->max_extent = ExtentLimit(work->TargetBytes());
   GatherPages(create_up_to, work);
   return true;
 }
 
-// Collects pages for all targets: the pool's, then new ones within the allowance, then those of free chunks. Execute
+// Collects pages for all targets: the pool's, then new ones within the allowance, then those of free extents. Execute
 // creates the missing ones.
 void Arena::GatherPages(uint64_t create_up_to, PageWork* work) {
-  uint64_t need = work->targets.size();
-  while (need > 0 && !pool_.empty()) {
-    work->handles.push_back(pool_.back());
-    pool_.pop_back();
-    --need;
-  }
-  uint64_t allowance = create_up_to > reserved() ? (create_up_to - reserved()) / chunk_ : 0;
-  if (need > allowance) TakeFreeChunks(need, /*old_only=*/false, work);
+  work->extents.swap(pool_);
+  const uint64_t wanted = work->TargetBytes(), found = BytesOf(work->extents);
+  if (wanted <= found) return;
+  if (wanted - found > Allowance(create_up_to)) TakeFreeExtents(wanted - found, /*old_only=*/false, work);
 }
 
-// Sets aside up to `chunks` wholly free chunks.
-void Arena::TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work) {
-  for (FreeRanges* list : {&free_, &small_}) chunks -= TakeFreeChunksOf(list, chunks, old_only, work);
-}
-
-// The same for one list, from the top end down. Returns how many.
-uint64_t Arena::TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_only, PageWork* work) {
-  std::vector<AddressRange> found;
-  uint64_t wanted = chunks;
-  for (auto it = list->ranges().rbegin(); it != list->ranges().rend() && chunks > 0; ++it) {
-    DeviceAddress first = Up(it->first), last = Down(it->first + it->second);
-    for (DeviceAddress chunk = last; chunk > first && chunks > 0; chunk -= chunk_) {
-      if (old_only && used_epoch_[IndexOf(chunk - chunk_)] == epoch_) continue;
-      if (!found.empty() && found.back().begin == chunk) {
-        found.back() = {chunk - chunk_, found.back().bytes + chunk_};
-      } else {
-        found.push_back({chunk - chunk_, chunk_});
-      }
-      --chunks;
+// Calls function(AddressRange) for each wholly free extent of the list, from the top end down.
+template <typename Function>
+void Arena::ForEachFreeExtent(const FreeRanges& list, Function function) const {
+  for (auto it = list.ranges().rbegin(); it != list.ranges().rend(); ++it) {
+    const DeviceAddress begin = it->first, end = begin + it->second;
+    for (DeviceAddress at = end; at > begin;) {
+      const AddressRange extent = ExtentAt(at - 1);
+      if (extent.begin < begin) break;
+      if (extent.begin + extent.bytes <= end) function(extent);
+      at = extent.begin;
     }
   }
-  for (const AddressRange& range : found) list->Remove(range.begin, range.bytes);
-  work->take.insert(work->take.end(), found.begin(), found.end());
-  return wanted - chunks;
+}
+
+std::vector<AddressRange> Arena::FreeExtents(bool old_only) const {
+  std::vector<AddressRange> extents;
+  for (const FreeRanges* list : {&free_, &small_}) {
+    ForEachFreeExtent(*list, [&](const AddressRange& extent) {
+      if (!old_only || !UsedInEpoch(extent)) extents.push_back(extent);
+    });
+  }
+  return extents;
+}
+
+bool Arena::UsedInEpoch(const AddressRange& extent) const {
+  const auto first = used_epoch_.begin() + static_cast<std::ptrdiff_t>(IndexOf(extent.begin));
+  const auto last = first + static_cast<std::ptrdiff_t>(extent.bytes / chunk_);
+  return std::find(first, last, epoch_) != last;
+}
+
+// Sets aside wholly free extents of `bytes`, or of all there are. Takes those that fit into what is still wanted, then
+// the smallest one.
+void Arena::TakeFreeExtents(uint64_t bytes, bool old_only, PageWork* work) {
+  const auto take = [&](const AddressRange& extent) {
+    (is_small_[IndexOf(extent.begin)] ? small_ : free_).Remove(extent.begin, extent.bytes);
+    if (!work->take.empty() && work->take.back().begin == extent.begin + extent.bytes) {
+      work->take.back() = {extent.begin, work->take.back().bytes + extent.bytes};
+    } else {
+      work->take.push_back(extent);
+    }
+    bytes -= std::min(bytes, extent.bytes);
+  };
+  AddressRange smallest;
+  for (const AddressRange& extent : FreeExtents(old_only)) {
+    if (extent.bytes <= bytes) {
+      take(extent);
+    } else if (smallest.bytes == 0 || extent.bytes < smallest.bytes) {
+      smallest = extent;
+    }
+  }
+  if (bytes > 0 && smallest.bytes > 0) take(smallest);
 }
 
 uint64_t Arena::Returnable() const {
   uint64_t bytes = pooled();
   for (const FreeRanges* list : {&free_, &small_}) {
-    for (const auto& [begin, length] : list->ranges()) {
-      const DeviceAddress first = Up(begin), last = Down(begin + length);
-      if (last > first) bytes += last - first;
-    }
+    ForEachFreeExtent(*list, [&bytes](const AddressRange& extent) { bytes += extent.bytes; });
   }
   return bytes;
 }
 
-bool Arena::BeginClear(PageWork* work, uint64_t chunks) {
-  TakeFreeChunks(chunks, /*old_only=*/false, work);
+bool Arena::BeginClear(PageWork* work, uint64_t bytes) {
+  TakeFreeExtents(bytes, /*old_only=*/false, work);
   return !work->take.empty();
 }
 
 bool Arena::BeginRelease(PageWork* work) {
   work->release = true;
-  work->handles.swap(pool_);
-  return !work->handles.empty();
+  work->extents.swap(pool_);
+  return !work->extents.empty();
 }
 
 bool Arena::BeginTrim(PageWork* work) {
   work->release = true;
-  work->handles.swap(pool_);
-  TakeFreeChunks(UINT64_MAX, /*old_only=*/true, work);
-  return !work->handles.empty() || !work->take.empty();
+  work->extents.swap(pool_);
+  TakeFreeExtents(UINT64_MAX, /*old_only=*/true, work);
+  return !work->extents.empty() || !work->take.empty();
 }
 
 // --- driver calls, without the lock ----------------------------------------------------------------------------------
@@ -302,44 +397,120 @@ void Arena::UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRa
       continue;
     }
     done.push_back(range);
-    for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) {
-      work->handles.push_back(handle_[c]);
+    for (DeviceAddress at = range.begin; at < range.begin + range.bytes;) {
+      const AddressRange extent = ExtentAt(at);
+      work->extents.push_back({handle_[IndexOf(at)], extent.bytes});
+      at += extent.bytes;
     }
   }
   ranges->swap(done);
 }
 
-void Arena::MapTargets(PageWork* work) {
-  while (work->handles.size() < work->targets.size()) {
-    ChunkHandle handle = 0;
-    ++driver_calls_;
-    work->status = memory_->CreateChunk(&handle);
-    if (work->status != MemoryStatus::kOk) return;
-    ++work->created;
-    work->handles.push_back(handle);
+bool Arena::ReleaseOne(const Extent& extent, PageWork* work) {
+  ++driver_calls_;
+  work->status = memory_->ReleaseChunk(extent.handle);
+  if (work->status != MemoryStatus::kOk) return false;
+  work->released += extent.bytes;
+  return true;
+}
+
+// Places the available extents, the largest that fit. *gaps: the rest of the targets.
+void Arena::PlaceAvailable(PageWork* work, std::vector<AddressRange>* gaps) {
+  std::vector<Extent>& extents = work->extents;
+  const auto smaller = [](const Extent& a, const Extent& b) { return a.bytes < b.bytes; };
+  std::stable_sort(extents.begin(), extents.end(), smaller);
+  for (const AddressRange& run : work->targets) {
+    const DeviceAddress end = run.begin + run.bytes;
+    DeviceAddress at = run.begin;
+    while (at < end) {
+      const auto above = std::upper_bound(extents.begin(), extents.end(), Extent{0, end - at}, smaller);
+      if (above == extents.begin()) break;
+      work->mapped.push_back({at, *std::prev(above)});
+      at += std::prev(above)->bytes;
+      extents.erase(std::prev(above));
+    }
+    if (at < end) gaps->push_back({at, end - at});
   }
-  for (uint64_t k = 0; k < work->targets.size() && work->status == MemoryStatus::kOk; ++k) {
-    ++driver_calls_;
-    work->status = memory_->Map(work->targets[k], work->handles[k]);
-    if (work->status == MemoryStatus::kOk) ++work->mapped;
+}
+
+// Gives available extents that are too large for their places to the device: `bytes` of them, or all.
+void Arena::ReleaseSpare(uint64_t bytes, PageWork* work) {
+  std::vector<Extent>& extents = work->extents;  // the smallest first
+  while (bytes > 0 && !extents.empty()) {
+    auto spare = std::find_if(extents.begin(), extents.end(), [bytes](const Extent& e) { return e.bytes >= bytes; });
+    if (spare == extents.end()) --spare;
+    if (!ReleaseOne(*spare, work)) return;
+    bytes -= std::min(bytes, spare->bytes);
+    extents.erase(spare);
   }
-  uint64_t enabled = 0;
-  for (uint64_t k = 0; k < work->mapped && work->status == MemoryStatus::kOk; k = enabled) {
-    uint64_t end = k + 1;
-    while (end < work->mapped && work->targets[end] == work->targets[end - 1] + chunk_) ++end;
-    ++driver_calls_;
-    work->status = memory_->Enable(work->targets[k], (end - k) * chunk_);
-    if (work->status == MemoryStatus::kOk) enabled = end;
+}
+
+// Creates extents for the gaps, and for the addresses ahead. On a full device smaller ones may be available.
+void Arena::PlaceNew(const std::vector<AddressRange>& gaps, PageWork* work) {
+  uint64_t most = std::max(chunk_, work->max_extent);
+  uint64_t ahead = work->ahead;
+  for (const AddressRange& gap : gaps) {
+    const DeviceAddress end = gap.begin + gap.bytes;
+    const bool is_last = end == work->targets.back().begin + work->targets.back().bytes;
+    for (DeviceAddress at = gap.begin; at < end;) {
+      Extent extent{0, std::min(most, std::bit_floor(end + (is_last ? ahead : 0) - at))};
+      ++driver_calls_;
+      ++work->calls.create;
+      work->status = memory_->CreateChunk(extent.bytes, &extent.handle);
+      if (work->status == MemoryStatus::kOutOfMemory && extent.bytes > chunk_) {
+        most = extent.bytes / 2;
+        ahead = 0;
+        continue;
+      }
+      if (work->status != MemoryStatus::kOk) return;
+      work->created += extent.bytes;
+      work->mapped.push_back({at, extent});
+      at += extent.bytes;
+    }
   }
-  if (work->status == MemoryStatus::kOk) return;
+}
+
+// Maps the placed extents, then makes them accessible, with one call for each contiguous stretch.
+void Arena::MapPlaced(PageWork* work) {
+  std::vector<MappedExtent>& placed = work->mapped;
+  std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  size_t mapped = 0, enabled = 0;
+  for (; mapped < placed.size() && work->status == MemoryStatus::kOk; mapped += work->status == MemoryStatus::kOk) {
+    ++driver_calls_;
+    ++work->calls.map;
+    const MappedExtent& next = placed[mapped];
+    work->status = memory_->Map(next.begin, next.extent.bytes, next.extent.handle);
+  }
+  while (enabled < mapped && work->status == MemoryStatus::kOk) {
+    const DeviceAddress begin = placed[enabled].begin;
+    DeviceAddress end = begin;
+    size_t next = enabled;
+    for (; next < mapped && placed[next].begin == end; ++next) end += placed[next].extent.bytes;
+    ++driver_calls_;
+    ++work->calls.set_access;
+    work->status = memory_->Enable(begin, end - begin);
+    if (work->status == MemoryStatus::kOk) enabled = next;
+  }
   // Undo mappings that are not accessible.
-  while (work->mapped > enabled) {
+  for (; mapped > enabled; --mapped) {
+    const MappedExtent& last = placed[mapped - 1];
     ++driver_calls_;
-    if (memory_->Unmap(work->targets[work->mapped - 1], chunk_) != MemoryStatus::kOk) break;
-    --work->mapped;
+    if (memory_->Unmap(last.begin, last.extent.bytes) != MemoryStatus::kOk) break;
   }
-  work->stuck = work->mapped - enabled;
-  work->mapped = enabled;
+  const auto at = [&placed](size_t k) { return placed.begin() + static_cast<std::ptrdiff_t>(k); };
+  std::for_each(at(mapped), placed.end(), [work](const MappedExtent& m) { work->extents.push_back(m.extent); });
+  work->stuck.assign(at(enabled), at(mapped));
+  placed.resize(enabled);
+}
+
+void Arena::MapTargets(PageWork* work) {
+  std::vector<AddressRange> gaps;
+  uint64_t missing = 0;
+  PlaceAvailable(work, &gaps);
+  for (const AddressRange& gap : gaps) missing += gap.bytes;
+  ReleaseSpare(missing, work);
+  if (work->status == MemoryStatus::kOk) PlaceNew(gaps, work);
+  MapPlaced(work);
 }
 
 void Arena::Execute(PageWork* work) {
@@ -348,50 +519,77 @@ void Arena::Execute(PageWork* work) {
     MapTargets(work);
     return;
   }
-  while (!work->handles.empty()) {
-    ++driver_calls_;
-    if (memory_->ReleaseChunk(work->handles.back()) != MemoryStatus::kOk) break;
-    work->handles.pop_back();
-    ++work->released;
-  }
+  while (!work->extents.empty() && ReleaseOne(work->extents.back(), work)) work->extents.pop_back();
 }
 
 // --- commit ----------------------------------------------------------------------------------------------------------
 
-bool Arena::Finish(PageWork* work) {
-  chunks_held_ = chunks_held_ + work->created - work->released;
-  for (const AddressRange& range : work->take) {
-    for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) {
-      handle_[c] = 0;
-      is_small_[c] = false;
+void Arena::Register(const MappedExtent& mapped) {
+  const uint64_t first = IndexOf(mapped.begin), count = mapped.extent.bytes / chunk_;
+  for (uint64_t c = first; c < first + count; ++c) {
+    handle_[c] = mapped.extent.handle;
+    first_[c] = static_cast<uint32_t>(first);
+  }
+  chunks_[first] = static_cast<uint32_t>(count);
+}
+
+void Arena::Forget(const AddressRange& range) {
+  for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
+  SetSmall(range, false);
+}
+
+// Returns the addresses that were set aside and have no mapping.
+void Arena::ReturnUnmapped(const PageWork& work) {
+  std::vector<AddressRange> set_aside = work.targets;
+  if (work.ahead > 0) set_aside.back().bytes += work.ahead;
+  std::vector<MappedExtent> mapped = work.mapped;  // ascending, as the stuck ones after them
+  mapped.insert(mapped.end(), work.stuck.begin(), work.stuck.end());
+  auto next = mapped.begin();
+  for (const AddressRange& run : set_aside) {
+    DeviceAddress from = run.begin;
+    for (; next != mapped.end() && next->begin < run.begin + run.bytes; ++next) {
+      if (next->begin > from) unmapped_.Add(from, next->begin - from);
+      from = next->begin + next->extent.bytes;
     }
+    if (from < run.begin + run.bytes) unmapped_.Add(from, run.begin + run.bytes - from);
+  }
+}
+
+bool Arena::Finish(PageWork* work) {
+  reserved_ = reserved_ + work->created - work->released;
+  calls_.create += work->calls.create;
+  calls_.map += work->calls.map;
+  calls_.set_access += work->calls.set_access;
+  for (const AddressRange& range : work->take) {
+    Forget(range);
     unmapped_.Add(range.begin, range.bytes);
   }
-  for (const AddressRange& range : work->take_zone) {
-    for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
-  }
+  for (const AddressRange& range : work->take_zone) Forget(range);
   for (const AddressRange& range : work->not_taken) Free(range.begin, range.bytes);
-  for (uint64_t k = 0; k < work->mapped; ++k) handle_[IndexOf(work->targets[k])] = work->handles[k];
-  for (uint64_t k = work->mapped + work->stuck; k < work->handles.size(); ++k) pool_.push_back(work->handles[k]);
-  bool ok = !work->release && work->mapped == work->targets.size();
+  uint64_t mapped_bytes = 0;
+  for (const MappedExtent& mapped : work->mapped) {
+    Register(mapped);
+    mapped_bytes += mapped.extent.bytes;
+  }
+  pool_.insert(pool_.end(), work->extents.begin(), work->extents.end());
+  const bool ok = !work->release && work->status == MemoryStatus::kOk && mapped_bytes >= work->TargetBytes();
   if (work->block.bytes == 0) return ok;  // pages of a zone
-  DeviceAddress begin = work->block.begin, end = begin + work->block.bytes;
-  for (uint64_t k = 0; k < work->targets.size(); ++k) {
-    DeviceAddress chunk = work->targets[k];
-    if (k >= work->mapped) {
-      if (k >= work->mapped + work->stuck) unmapped_.Add(chunk, chunk_);
+  ReturnUnmapped(*work);
+  const DeviceAddress begin = work->block.begin, end = begin + work->block.bytes;
+  for (const MappedExtent& mapped : work->mapped) {
+    const DeviceAddress from = mapped.begin, to = from + mapped.extent.bytes;
+    if (work->small && ok) {
+      SetSmall({from, to - from}, true);
+      small_.Add(from, to - from);
     } else if (!ok) {
-      free_.Add(chunk, chunk_);
-    } else {  // the part of the new chunks that the block does not need
-      if (chunk < begin) free_.Add(chunk, begin - chunk);
-      if (chunk + chunk_ > end) free_.Add(end, chunk + chunk_ - end);
+      free_.Add(from, to - from);
+    } else {  // the part that the block does not need
+      if (from < begin) free_.Add(from, std::min(to, begin) - from);
+      if (to > end) free_.Add(std::max(from, end), to - std::max(from, end));
     }
   }
   if (!ok) {
     for (const AddressRange& piece : work->span) free_.Add(piece.begin, piece.bytes);
-  } else if (work->small) {
-    is_small_[IndexOf(begin)] = true;
-    small_.Add(begin, chunk_);
   }
   return ok;
 }
@@ -431,8 +629,8 @@ void Arena::RetireZone(const AddressRange& zone, const std::vector<AddressRange>
       ++next;
     }
     if (free_from < chunk_end) gaps.push_back({free_from, chunk_end - free_from});
-    const bool small = used > 0 && alone && IsSmall(used);
-    is_small_[IndexOf(chunk)] = small;
+    const bool small = used > 0 && alone && IsSmall(used) && ExtentAt(chunk).bytes == chunk_;
+    SetSmall({chunk, chunk_}, small);
     for (const AddressRange& gap : gaps) (small ? small_ : free_).Add(gap.begin, gap.bytes);
   }
 }
@@ -457,18 +655,22 @@ std::vector<AddressRange> Arena::Fragments(const std::vector<AddressRange>& kept
   std::vector<AddressRange> fragments;
   auto next = kept.begin();
   while (next != kept.end()) {
-    // A run of chunks of one kind that kept blocks touch.
-    DeviceAddress begin = Down(next->begin), end = begin;
-    bool small = is_small_[IndexOf(begin)];
+    // A run of extents of one kind that kept blocks touch.
+    DeviceAddress begin = ExtentAt(next->begin).begin, end = begin;
+    const bool small = is_small_[IndexOf(begin)];
     DeviceAddress free_from = begin;
-    for (; next != kept.end() && Down(next->begin) <= end && is_small_[IndexOf(next->begin)] == small; ++next) {
+    for (; next != kept.end() && ExtentAt(next->begin).begin <= end && is_small_[IndexOf(next->begin)] == small;
+         ++next) {
       if (next->begin > free_from) fragments.push_back({free_from, next->begin - free_from});
       free_from = next->begin + next->bytes;
-      end = Up(free_from);
+      const AddressRange last = ExtentAt(free_from - 1);
+      end = last.begin + last.bytes;
     }
-    // The run may continue in a chunk of the other kind, which does not belong to it.
+    // The run may continue in an extent of the other kind, which does not belong to it.
     DeviceAddress limit = end;
-    if (next != kept.end() && Down(next->begin) < end) limit = std::max(free_from, Down(next->begin));
+    if (next != kept.end() && ExtentAt(next->begin).begin < end) {
+      limit = std::max(free_from, ExtentAt(next->begin).begin);
+    }
     if (limit > free_from) fragments.push_back({free_from, limit - free_from});
   }
   return fragments;
@@ -488,6 +690,13 @@ bool Arena::Consistent() const {
   for (const auto& [begin, bytes] : unmapped_.ranges()) {
     if (begin % chunk_ != 0 || bytes % chunk_ != 0) return false;
     if (MissingChunks(begin, begin + bytes) != bytes / chunk_) return false;
+  }
+  for (uint64_t c = 0; c < handle_.size(); ++c) {  // an extent has one handle, and chunks of one kind
+    if (handle_[c] == 0) continue;
+    const uint64_t first = first_[c];
+    if (c < first || c - first >= chunks_[first] || handle_[first] != handle_[c] || is_small_[first] != is_small_[c]) {
+      return false;
+    }
   }
   return true;
 }

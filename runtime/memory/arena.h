@@ -11,12 +11,19 @@
 //    chunks before it asks the driver for more.
 // 3. Planned zones are taken from the top end. When a script ends, its zone becomes ordinary free memory around the
 //    live blocks.
+// 4. Pages are mapped and unmapped by whole extents, because the driver unmaps no part of a mapping. The size of a new
+//    extent is a power of two, at most 128 MiB and 1/1024 of the memory held (ExtentLimits). It ends where its block
+//    ends. So an extent in which one block stays costs little.
+// 5. While the job has only grown, new extents have up to 1/256 of the memory held, and the last one may reach beyond
+//    its block. So growth to 64 GiB takes about 2,000 extents, whatever the size of its blocks.
+// 6. An extent that is too large for the place that needs its pages goes to the device. Smaller ones are created.
 //
 // Thread safety: all functions except Open and Execute need the engine's lock. Each change of pages has three steps, so
 // that no lock is held across a driver call: Begin... (locked) decides and sets aside, Execute (unlocked) makes driver
 // calls, Finish (locked) commits. One PageWork at a time: PageManager's mutex for changes of pages ensures that.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory_resource>
@@ -36,23 +43,49 @@ struct AddressRange {
 // Offsets in the arena are 32-bit counts of 512-byte units.
 inline constexpr uint64_t kMaxArenaBytes = (uint64_t{1} << 41) - (uint64_t{1} << 30);
 
+// The physical memory of one handle.
+struct Extent {
+  ChunkHandle handle = 0;
+  uint64_t bytes = 0;
+};
+
+struct MappedExtent {
+  DeviceAddress begin = 0;
+  Extent extent;
+};
+
+// Calls of the driver that changed pages, failed ones included.
+struct PageCalls {
+  uint64_t create = 0, map = 0, set_access = 0;
+};
+
 // One change of pages.
 struct PageWork {
-  std::vector<AddressRange> take;       // free mapped chunks whose pages are used elsewhere
-  std::vector<AddressRange> take_zone;  // the same, of chunks in a planned zone without live blocks
-  std::vector<ChunkHandle> handles;     // available pages
-  std::vector<DeviceAddress> targets;   // chunks to map
-  uint64_t mapped = 0;                  // targets[0, mapped) are mapped
-  // Targets after those that are mapped, not accessible, and cannot be unmapped: lost.
-  uint64_t stuck = 0;
+  std::vector<AddressRange> take;       // free mapped extents whose pages are used elsewhere; adjacent ones are joined
+  std::vector<AddressRange> take_zone;  // the same, of extents in a planned zone without live blocks
+  std::vector<Extent> extents;          // available pages
+  std::vector<AddressRange> targets;    // runs of chunks to map, ascending
+  // Bytes after the last target that may be mapped, too, so that new extents are large. They have no pages, and are set
+  // aside.
+  uint64_t ahead = 0;
+  uint64_t max_extent = 0;              // bytes: of new extents
+  std::vector<MappedExtent> mapped;     // extents in `targets` and `ahead`, accessible
+  std::vector<MappedExtent> stuck;      // the same, neither accessible nor to be unmapped: lost
   std::vector<AddressRange> not_taken;  // ranges of `take` that could not be unmapped
-  bool release = false;                 // give `handles` back to the device instead of mapping them
-  uint64_t created = 0, released = 0;   // chunks
+  bool release = false;                 // give `extents` back to the device instead of mapping them
+  uint64_t created = 0, released = 0;   // bytes
+  PageCalls calls;
   MemoryStatus status = MemoryStatus::kOk;
   // The block that the work is for: it is set aside; `span` lists the parts of its span that were mapped before.
   AddressRange block;
   std::vector<AddressRange> span;
   bool small = false;  // the block is a chunk for small requests
+
+  uint64_t TargetBytes() const {
+    uint64_t bytes = 0;
+    for (const AddressRange& run : targets) bytes += run.bytes;
+    return bytes;
+  }
 };
 
 class Arena {
@@ -72,23 +105,25 @@ class Arena {
   void Free(DeviceAddress address, uint64_t bytes);
 
   // Begins growth for a block of `bytes`. Creates new pages while at most `create_up_to` bytes are held in total.
-  // Beyond that, moves free pages first. Returns false if there are no addresses left.
-  bool BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work);
+  // Beyond that, moves free pages first. New extents may reach beyond the block while at most `ahead_up_to` bytes are
+  // held. Returns false if there are no addresses left.
+  bool BeginGrowth(uint64_t bytes, uint64_t create_up_to, uint64_t ahead_up_to, PageWork* work);
   // Undoes BeginGrowth.
   void CancelGrowth(PageWork* work);
   // Returns the chunks that Execute must create beyond `create_up_to` bytes held, unless pages are found elsewhere.
   uint64_t Shortfall(const PageWork& work, uint64_t create_up_to) const;
-  // Begins mapping pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. Returns false if there
-  // are no such chunks.
-  bool BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to, PageWork* work);
+  // Begins mapping pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. Includes the chunks of
+  // `within` around it that a new extent reaches, if `create_up_to` allows all of them. Returns false if all pages of
+  // [begin, begin + bytes) are there.
+  bool BeginMap(DeviceAddress begin, uint64_t bytes, const AddressRange& within, uint64_t create_up_to, PageWork* work);
   // The same, but limited to the pages in the pool, in free chunks and within the allowance; the lowest chunks first.
   bool BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, PageWork* work);
-  // Begins giving up pages: the pool's, and those of free chunks not used since `NewEpoch`. Returns false if there are
+  // Begins giving up pages: the pool's, and those of free extents not used since `NewEpoch`. Returns false if there are
   // none.
   bool BeginTrim(PageWork* work);
-  // Begins moving the pages of free chunks, at most `chunks`, into the pool: their addresses become blank. Returns
-  // false if there are none.
-  bool BeginClear(PageWork* work, uint64_t chunks = UINT64_MAX);
+  // Begins moving the pages of free extents, of at least `bytes` if there are as many, into the pool: their addresses
+  // become blank. Returns false if there are none.
+  bool BeginClear(PageWork* work, uint64_t bytes = UINT64_MAX);
   // Begins giving up the pages of the pool, and no others. Returns false if there are none.
   bool BeginRelease(PageWork* work);
   // Makes the driver calls, without the lock. Stops at the first error and sets work->status; everything done so far is
@@ -104,9 +139,10 @@ class Arena {
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
   bool Mapped(DeviceAddress begin, uint64_t bytes) const;                // whether all of it is mapped
   uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;  // chunks of [begin, end) that have no pages
+  AddressRange ExtentAt(DeviceAddress address) const;  // the mapped extent there; without pages: the chunk
 
-  // Returns the memory that `kept` blocks (ascending) leave free in their chunks. It is held as long as these blocks
-  // live. Each fragment lies in chunks of one kind.
+  // Returns the memory that `kept` blocks (ascending) leave free in their extents. It is held as long as these blocks
+  // live. Each fragment lies in extents of one kind.
   std::vector<AddressRange> Fragments(const std::vector<AddressRange>& kept) const;
   // Takes all free memory of the range, for a script. Returns false, with nothing done, if part of it has no pages.
   bool TakeRange(const AddressRange& range);
@@ -125,13 +161,14 @@ class Arena {
   void NewEpoch() { ++epoch_; }
   // Ensures that `count` more free ranges need no heap allocation.
   void ReserveRanges(size_t count);
-  uint64_t reserved() const { return chunks_held_ * chunk_; }               // bytes of the chunks in use or in the pool
+  uint64_t reserved() const { return reserved_; }                           // bytes of all extents, also in the pool
   uint64_t held() const { return memory_->Fixed() ? bytes_ : reserved(); }  // bytes of physical memory
-  uint64_t pooled() const { return pool_.size() * chunk_; }                 // ... of these, mapped nowhere
+  uint64_t pooled() const { return BytesOf(pool_); }                        // ... of these, mapped nowhere
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
-  // Returns the bytes of the pool and of wholly free chunks: what the device can get back. O(ranges).
+  // Returns the bytes of the pool and of wholly free extents: what the device can get back. O(free extents).
   uint64_t Returnable() const;
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
+  const PageCalls& calls() const { return calls_; }
 
   bool Consistent() const;  // free ranges lie in mapped chunks, unmapped ones in none. O(chunks)
 
@@ -145,24 +182,51 @@ class Arena {
   DeviceAddress ChooseSmallChunk() const;
   void MarkUsed(DeviceAddress begin, uint64_t bytes);
   bool ChooseWindow(uint64_t bytes, AddressRange* window) const;
+  bool OnlyGrown() const;
+  uint64_t ExtentLimit(uint64_t more) const;
+  uint64_t Allowance(uint64_t create_up_to) const { return create_up_to - std::min(create_up_to, reserved_); }
+  void AddMissing(DeviceAddress begin, DeviceAddress end, PageWork* work) const;
+  void GrowAhead(uint64_t ahead_up_to, PageWork* work);
   void GatherPages(uint64_t create_up_to, PageWork* work);
-  void TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work);
-  uint64_t TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_only, PageWork* work);
+  template <typename Function>
+  void ForEachFreeExtent(const FreeRanges& list, Function function) const;
+  std::vector<AddressRange> FreeExtents(bool old_only) const;
+  bool UsedInEpoch(const AddressRange& extent) const;
+  void TakeFreeExtents(uint64_t bytes, bool old_only, PageWork* work);
   void UnmapTaken(PageWork* work);
   void UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work);
   void MapTargets(PageWork* work);
+  void PlaceAvailable(PageWork* work, std::vector<AddressRange>* gaps);
+  void ReleaseSpare(uint64_t bytes, PageWork* work);
+  void PlaceNew(const std::vector<AddressRange>& gaps, PageWork* work);
+  void MapPlaced(PageWork* work);
+  bool ReleaseOne(const Extent& extent, PageWork* work);
+  void Register(const MappedExtent& mapped);
+  void Forget(const AddressRange& range);
+  void ReturnUnmapped(const PageWork& work);
+  void SetSmall(const AddressRange& range, bool small);
+  static uint64_t BytesOf(const std::vector<Extent>& extents) {
+    uint64_t bytes = 0;
+    for (const Extent& extent : extents) bytes += extent.bytes;
+    return bytes;
+  }
 
   DeviceMemory* memory_;
   DeviceAddress base_ = 0;
   uint64_t bytes_ = 0;
   uint64_t chunk_ = 0;
   uint64_t epoch_ = 1;
-  uint64_t chunks_held_ = 0;
+  uint64_t reserved_ = 0;
+  uint64_t released_ = 0;  // bytes of all large blocks released so far
   std::atomic<uint64_t> driver_calls_{0};
-  std::vector<ChunkHandle> handle_;   // by chunk: its page, 0 if not mapped
+  PageCalls calls_;
+  std::vector<ChunkHandle> handle_;   // by chunk: of its extent; 0 if not mapped
+  std::vector<uint32_t> first_;       // by mapped chunk: the first chunk of its extent
+  std::vector<uint32_t> chunks_;      // by first chunk of a mapped extent: how many it has
   std::vector<uint64_t> used_epoch_;  // by chunk: when a dynamic block was last put there
-  std::vector<bool> is_small_;        // by chunk: for small requests
-  std::vector<ChunkHandle> pool_;     // pages that are not mapped
+  std::vector<bool> is_small_;        // by chunk: for small requests. The same for all chunks of an extent
+  uint64_t small_bytes_ = 0;          // of such chunks
+  std::vector<Extent> pool_;          // pages that are not mapped
   NodePool nodes_;
   FreeRanges free_{&nodes_};      // free and mapped
   FreeRanges small_{&nodes_};     // the same, in chunks for small requests

@@ -153,7 +153,7 @@ MemoryStatus CudaDeviceMemory::Unreserve(DeviceAddress base, uint64_t bytes) {
   return status;
 }
 
-MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
+MemoryStatus CudaDeviceMemory::CreateChunk(uint64_t bytes, ChunkHandle* chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   const CUmemAllocationProp prop = Prop();
   CUmemGenericAllocationHandle handle = 0;
@@ -161,36 +161,41 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   bool within = false;
   WithLock([&] {
     ReserveOne(&chunks_);
-    within = (chunks_.size() + 1) * chunk_bytes_ <= limit();
+    within = held_ + bytes <= limit();
   });
   if (!within) return MemoryStatus::kOutOfMemory;
   {
     Scope scope(*this);
     if (!scope) return scope.status();
-    status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
+    status = Count(driver_->MemCreate(&handle, bytes, &prop, 0));
     const bool refused = status == MemoryStatus::kFailed || status == MemoryStatus::kNotSupported;
     if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without RDMA than no memory at all
       rdma_ = false;
       const CUmemAllocationProp simple = Prop();
-      status = Count(driver_->MemCreate(&handle, chunk_bytes_, &simple, 0));
+      status = Count(driver_->MemCreate(&handle, bytes, &simple, 0));
     }
   }
   if (status != MemoryStatus::kOk) return status;
   *chunk = handle;
   std::lock_guard<std::mutex> lock(mutex_);
-  chunks_.push_back(handle);
+  chunks_.push_back({handle, bytes});
+  held_ += bytes;
   return status;
 }
 
 MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   bool ours = false;
+  Chunk released = {chunk, 0};
   {
     // First remove it from the list: the driver may give the same handle to another thread's next CreateChunk.
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = std::find(chunks_.rbegin(), chunks_.rend(), chunk);
+    const auto found =
+        std::find_if(chunks_.rbegin(), chunks_.rend(), [chunk](const Chunk& c) { return c.handle == chunk; });
     ours = found != chunks_.rend();
     if (ours) {
+      released = *found;
+      held_ -= released.bytes;
       *found = chunks_.back();
       chunks_.pop_back();
     }
@@ -198,7 +203,8 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
   const MemoryStatus status = InContext([&] { return driver_->MemRelease(chunk); });
   if (status == MemoryStatus::kOk || !ours) return status;
   std::lock_guard<std::mutex> lock(mutex_);
-  chunks_.push_back(chunk);  // still held
+  chunks_.push_back(released);  // still held
+  held_ += released.bytes;
   return status;
 }
 
@@ -210,30 +216,31 @@ uint64_t CudaDeviceMemory::AvailableBytes() {
     if (!scope || Count(driver_->MemGetInfo(&free, &total)) != MemoryStatus::kOk) return UINT64_MAX;
   }
   uint64_t held = 0;
-  WithLock([&] { held = chunks_.size() * chunk_bytes_; });
+  WithLock([&] { held = held_; });
   return std::min<uint64_t>(free, limit() - std::min(limit(), held));
 }
 
-MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
+MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, uint64_t bytes, ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   WithLock([this] { ReserveOne(&mapped_); });
-  const MemoryStatus status = InContext([&] { return driver_->MemMap(address, chunk_bytes_, 0, chunk, 0); });
+  const MemoryStatus status = InContext([&] { return driver_->MemMap(address, bytes, 0, chunk, 0); });
   if (status != MemoryStatus::kOk) return status;
   std::lock_guard<std::mutex> lock(mutex_);
   auto next = std::lower_bound(mapped_.begin(), mapped_.end(), address,
                                [](const Range& range, DeviceAddress a) { return range.base < a; });
-  const bool joins_next = next != mapped_.end() && next->base == address + chunk_bytes_;
-  const bool joins_previous = next != mapped_.begin() && std::prev(next)->base + std::prev(next)->bytes == address;
-  if (joins_previous) {
-    std::prev(next)->bytes += chunk_bytes_ + (joins_next ? next->bytes : 0);
-    if (joins_next) mapped_.erase(next);
-  } else if (joins_next) {
-    next->base = address;
-    next->bytes += chunk_bytes_;
-  } else {
-    mapped_.insert(next, {address, chunk_bytes_});
-  }
+  mapped_.insert(next, {address, bytes});
   return status;
+}
+
+// Joins adjacent mappings.
+std::vector<CudaDeviceMemory::Range> CudaDeviceMemory::Stretches(const std::vector<Range>& mapped) {
+  std::vector<Range> stretches;
+  for (const Range& range : mapped) {
+    const bool joins = !stretches.empty() && stretches.back().base + stretches.back().bytes == range.base;
+    if (!joins) stretches.push_back({range.base, 0});
+    stretches.back().bytes += range.bytes;
+  }
+  return stretches;
 }
 
 CUresult CudaDeviceMemory::SetAccess(DeviceAddress address, uint64_t bytes,
@@ -277,10 +284,10 @@ void CudaDeviceMemory::AddPeer(CUdevice device) {
     WithLock([&] { std::erase(peers_, device); });
     return;
   }
-  for (const Range& range : mapped) {
-    if (Count(SetAccess(range.base, range.bytes, {device})) == MemoryStatus::kOk) continue;
-    for (uint64_t at = 0; at < range.bytes; at += chunk_bytes_) {  // part of it has been unmapped meanwhile
-      Count(SetAccess(range.base + at, chunk_bytes_, {device}));
+  for (const Range& stretch : Stretches(mapped)) {
+    if (Count(SetAccess(stretch.base, stretch.bytes, {device})) == MemoryStatus::kOk) continue;
+    for (const Range& range : mapped) {  // part of it has been unmapped meanwhile
+      if (range.base - stretch.base < stretch.bytes) Count(SetAccess(range.base, range.bytes, {device}));
     }
   }
 }
@@ -293,39 +300,29 @@ bool CudaDeviceMemory::CopiesReach(CUdevice device) {
 
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
-  WithLock([this] { ReserveOne(&mapped_); });
   const MemoryStatus status = InContext([&] { return driver_->MemUnmap(address, bytes); });
   if (status != MemoryStatus::kOk) return status;
-  const DeviceAddress end = address + bytes;
   std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t i = 0; i < mapped_.size(); ++i) {
-    const Range range = mapped_[i];
-    if (address < range.base || end > range.base + range.bytes) continue;
-    mapped_[i].bytes = address - range.base;
-    if (end < range.base + range.bytes) {
-      mapped_.insert(mapped_.begin() + static_cast<std::ptrdiff_t>(i) + 1, {end, range.base + range.bytes - end});
-    }
-    if (mapped_[i].bytes == 0) mapped_.erase(mapped_.begin() + static_cast<std::ptrdiff_t>(i));
-    break;
-  }
+  std::erase_if(mapped_, [=](const Range& range) { return range.base - address < bytes; });
   return status;
 }
 
 void CudaDeviceMemory::ReleaseAll(bool context_alive) {
   if (!supported_) return;
   std::vector<Range> reserved, mapped;
-  std::vector<ChunkHandle> chunks;
+  std::vector<Chunk> chunks;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     reserved.swap(reserved_);
     mapped.swap(mapped_);
     chunks.swap(chunks_);
+    held_ = 0;
   }
   const bool pushed = context_alive && driver_->CtxPushCurrent(context_) == CUDA_SUCCESS;
   {
     SpareContext spare(*driver_, device_);
-    for (const Range& range : mapped) spare.Call([&] { return driver_->MemUnmap(range.base, range.bytes); });
-    for (const ChunkHandle chunk : chunks) spare.Call([&] { return driver_->MemRelease(chunk); });
+    for (const Range& range : Stretches(mapped)) spare.Call([&] { return driver_->MemUnmap(range.base, range.bytes); });
+    for (const Chunk& chunk : chunks) spare.Call([&] { return driver_->MemRelease(chunk.handle); });
     for (const Range& range : reserved) spare.Call([&] { return driver_->MemAddressFree(range.base, range.bytes); });
   }
   if (pushed) PopContext(*driver_);

@@ -110,14 +110,17 @@ MemoryStatus ContextMemory::InContext(Call call) {
 // that for such memory. cuCtxDestroy does not release memory of cuMemCreate (cuda.h), so ReleaseAll is needed.
 class CudaDeviceMemory : public ContextMemory {
  public:
-  using ContextMemory::ContextMemory;
+  CudaDeviceMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize,
+                   const ExtentLimits& extents = {})
+      : ContextMemory(driver, context, synchronize), extents_(extents) {}
   MemoryStatus Initialize() override;
   MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override;
   MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override;
+  MemoryStatus CreateChunk(uint64_t bytes, ChunkHandle* chunk) override;
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override;
   uint64_t AvailableBytes() override;
-  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override;
+  ExtentLimits Extents() const override { return extents_; }
+  MemoryStatus Map(DeviceAddress address, uint64_t bytes, ChunkHandle chunk) override;
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
   MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
   void ReleaseAll(bool context_alive) override;
@@ -128,12 +131,14 @@ class CudaDeviceMemory : public ContextMemory {
   CUmemAllocationProp Prop() const;
   CUresult SetAccess(DeviceAddress address, uint64_t bytes, const std::vector<CUdevice>& devices) const;
 
+  const ExtentLimits extents_;
   std::atomic<bool> rdma_{false};  // chunks are created for GPUDirect RDMA
   // Memory held, for ReleaseAll. Used only by growth and trimming, never by the fast path.
   struct Range {
     DeviceAddress base;
     uint64_t bytes;
   };
+  static std::vector<Range> Stretches(const std::vector<Range>& mapped);
   template <typename Call>
   void WithLock(Call call) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -141,8 +146,13 @@ class CudaDeviceMemory : public ContextMemory {
   }
   std::mutex mutex_;
   std::vector<Range> reserved_;
-  std::vector<Range> mapped_;  // sorted by base, disjoint, neighbours merged
-  std::vector<ChunkHandle> chunks_;
+  struct Chunk {
+    ChunkHandle handle;
+    uint64_t bytes;
+  };
+  std::vector<Range> mapped_;  // each mapping, sorted by base
+  std::vector<Chunk> chunks_;
+  uint64_t held_ = 0;  // bytes of chunks_
   std::vector<CUdevice> peers_;
 };
 

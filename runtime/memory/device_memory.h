@@ -6,7 +6,13 @@
 namespace hotpack {
 
 using DeviceAddress = uint64_t;
-using ChunkHandle = uint64_t;  // one piece of physical memory of ChunkBytes() bytes; 0: none
+using ChunkHandle = uint64_t;  // physical memory of one or several chunks; 0: none
+
+// How large a new handle may be. The defaults are for a real device (arena.h, rules 4 and 5).
+struct ExtentLimits {
+  uint64_t bytes = uint64_t{128} << 20;  // a power of two; less than ChunkBytes() means ChunkBytes()
+  uint64_t share = 256;                  // 1/share of the memory held, at least 1
+};
 
 enum class MemoryStatus : uint8_t {
   kOk,
@@ -23,17 +29,20 @@ class DeviceMemory {
   virtual ~DeviceMemory() = default;
   virtual uint64_t ChunkBytes() const = 0;  // size and alignment of a chunk; a power of two, at least 64 KiB
   virtual uint64_t TotalBytes() const = 0;  // available physical memory
+  virtual ExtentLimits Extents() const { return {0}; }  // by default each chunk has a handle
   // True: the whole reservation has memory from the start and keeps it. Chunks then cost and save nothing.
   virtual bool Fixed() const { return false; }
   virtual MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) = 0;
   virtual MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) = 0;
-  virtual MemoryStatus CreateChunk(ChunkHandle* chunk) = 0;
+  // `bytes`: a multiple of ChunkBytes().
+  virtual MemoryStatus CreateChunk(uint64_t bytes, ChunkHandle* chunk) = 0;
   virtual MemoryStatus ReleaseChunk(ChunkHandle chunk) = 0;
-  // Maps one chunk at `address` (a multiple of ChunkBytes()). Not accessible before Enable.
-  virtual MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) = 0;
-  // Makes [address, address + bytes) readable and writable by the device. All of it must be mapped.
+  // Maps all `bytes` of the handle at `address` (a multiple of ChunkBytes()). Not accessible before Enable.
+  virtual MemoryStatus Map(DeviceAddress address, uint64_t bytes, ChunkHandle chunk) = 0;
+  // Makes [address, address + bytes) readable and writable by the device. Must consist of whole mappings.
   virtual MemoryStatus Enable(DeviceAddress address, uint64_t bytes) = 0;
-  // Unmaps [address, address + bytes). All of it must be mapped, and no work may be using it.
+  // Unmaps [address, address + bytes). Must consist of whole mappings (cuda.h, cuMemUnmap: no part of one), and no work
+  // may be using it.
   virtual MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) = 0;
   // Waits until all work submitted to the context so far has finished. Returns false if that is not possible now (a
   // stream is capturing).

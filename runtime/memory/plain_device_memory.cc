@@ -42,13 +42,13 @@ MemoryStatus PlainDeviceMemory::Unreserve(DeviceAddress, uint64_t) {
   return status;
 }
 
-MemoryStatus PlainDeviceMemory::CreateChunk(ChunkHandle* chunk) {
+MemoryStatus PlainDeviceMemory::CreateChunk(uint64_t, ChunkHandle* chunk) {
   *chunk = 1;  // all chunks are alike
   return Status();
 }
 
 MemoryStatus PlainDeviceMemory::ReleaseChunk(ChunkHandle) { return Status(); }
-MemoryStatus PlainDeviceMemory::Map(DeviceAddress, ChunkHandle) { return Status(); }
+MemoryStatus PlainDeviceMemory::Map(DeviceAddress, uint64_t, ChunkHandle) { return Status(); }
 MemoryStatus PlainDeviceMemory::Enable(DeviceAddress, uint64_t) { return Status(); }
 MemoryStatus PlainDeviceMemory::Unmap(DeviceAddress, uint64_t) { return Status(); }
 

@@ -21,9 +21,9 @@ class PlainDeviceMemory : public ContextMemory {
   MemoryStatus Initialize() override;                                  // kNotSupported: less than 64 chunks
   MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override;  // kOutOfMemory for more than TotalBytes()
   MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override;
+  MemoryStatus CreateChunk(uint64_t bytes, ChunkHandle* chunk) override;
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override;
-  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override;
+  MemoryStatus Map(DeviceAddress address, uint64_t bytes, ChunkHandle chunk) override;
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
   MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
   void ReleaseAll(bool context_alive) override;

@@ -48,8 +48,8 @@ TEST_F(CudaDeviceMemoryTest, EveryCallIsCountedOnce) {
   DeviceAddress base = 0;
   ChunkHandle chunk = 0;
   EXPECT_EQ(memory.Reserve(16 * kChunk, &base), MemoryStatus::kOk);
-  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
-  EXPECT_EQ(memory.Map(base, chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Map(base, kChunk, chunk), MemoryStatus::kOk);
   EXPECT_EQ(memory.Enable(base, kChunk), MemoryStatus::kOk);
   EXPECT_TRUE(memory.Synchronize());
   EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kOk);
@@ -67,7 +67,7 @@ TEST_F(CudaDeviceMemoryTest, WorksOnAThreadWithoutAContextAndLeavesItSo) {
   std::thread([&] {
     ChunkHandle chunk = 0;
     EXPECT_EQ(Current(), nullptr);
-    EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+    EXPECT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
     EXPECT_EQ(Current(), nullptr);
     EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -85,8 +85,8 @@ TEST_F(CudaDeviceMemoryTest, ReleaseAllGivesEverythingBack) {
   // In an order that joins on the left, on the right and on both sides, with a hole cut out of the middle after.
   for (const int i : {0, 1, 5, 3, 4, 2, 9, 20}) {
     ChunkHandle chunk = 0;
-    ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
-    ASSERT_EQ(memory.Map(base + i * kChunk, chunk), MemoryStatus::kOk);
+    ASSERT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
+    ASSERT_EQ(memory.Map(base + i * kChunk, kChunk, chunk), MemoryStatus::kOk);
   }
   ASSERT_EQ(memory.Unmap(base + 2 * kChunk, 2 * kChunk), MemoryStatus::kOk);
   ASSERT_EQ(memory.Unmap(base + 20 * kChunk, kChunk), MemoryStatus::kOk);
@@ -105,8 +105,8 @@ TEST_F(CudaDeviceMemoryTest, WithoutVirtualMemoryManagement) {
   DeviceAddress base = 0;
   ChunkHandle chunk = 0;
   EXPECT_EQ(memory.Reserve(kChunk, &base), MemoryStatus::kNotSupported);
-  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kNotSupported);
-  EXPECT_EQ(memory.Map(0, 0), MemoryStatus::kNotSupported);
+  EXPECT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kNotSupported);
+  EXPECT_EQ(memory.Map(0, kChunk, 0), MemoryStatus::kNotSupported);
   EXPECT_EQ(memory.DriverCalls(), 0u);
   memory.ReleaseAll(true);
 }
@@ -133,8 +133,8 @@ TEST_F(CudaDeviceMemoryTest, PlainIsOneAllocation) {
   EXPECT_EQ(memory.Reserve(64 * kChunk, &second), MemoryStatus::kOutOfMemory);  // there is one
   const uint64_t calls = memory.DriverCalls();
   ChunkHandle chunk = 0;
-  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
-  EXPECT_EQ(memory.Map(base, chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Map(base, kChunk, chunk), MemoryStatus::kOk);
   EXPECT_EQ(memory.Enable(base, kChunk), MemoryStatus::kOk);
   EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kOk);
   EXPECT_EQ(memory.DriverCalls(), calls);
@@ -246,8 +246,8 @@ TEST_F(CudaDeviceMemoryTest, PeersHaveAccessToWhatIsAndWhatComes) {
   ChunkHandle chunks[4] = {};
   ASSERT_EQ(memory.Reserve(16 * kChunk, &base), MemoryStatus::kOk);
   auto map = [&](int i) {
-    ASSERT_EQ(memory.CreateChunk(&chunks[i]), MemoryStatus::kOk);
-    ASSERT_EQ(memory.Map(base + i * kChunk, chunks[i]), MemoryStatus::kOk);
+    ASSERT_EQ(memory.CreateChunk(kChunk, &chunks[i]), MemoryStatus::kOk);
+    ASSERT_EQ(memory.Map(base + i * kChunk, kChunk, chunks[i]), MemoryStatus::kOk);
     ASSERT_EQ(memory.Enable(base + i * kChunk, kChunk), MemoryStatus::kOk);
   };
   map(0);
@@ -279,11 +279,11 @@ TEST_F(CudaDeviceMemoryTest, ChunksAreMadeForRdmaWhereThatIsPossible) {
   CudaDeviceMemory memory(&driver_, context_, nullptr);
   ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
   ChunkHandle chunk = 0;
-  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
   EXPECT_EQ(told.rdma_chunks, 1);
   told.refuse_rdma = true;
-  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
-  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
   EXPECT_EQ(told.rdma_chunks, 1);
   EXPECT_EQ(told.other_chunks, 2);
 }

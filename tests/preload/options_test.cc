@@ -67,6 +67,8 @@ TEST(OptionTable, ADefaultIsAValueOrNone) {
     EXPECT_EQ(options.free_sync_always, Options().free_sync_always);
     EXPECT_EQ(options.arena, Options().arena);
     EXPECT_EQ(options.trace_limit, Options().trace_limit);
+    EXPECT_EQ(options.extents.bytes, Options().extents.bytes);
+    EXPECT_EQ(options.extents.share, Options().extents.share);
   }
 }
 
@@ -122,6 +124,8 @@ TEST(OptionWarnings, OthersAreLeftInPeace) {
 TEST(OptionWarnings, MalformedValuesGetOneLineAndTheDefault) {
   for (const auto& [name, value, line] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"HOTPACK", "no", "HOTPACK=no is not 0, 1 or record; 1 is used"},
+           {"HOTPACK_HANDLE", "3", "HOTPACK_HANDLE=3 is not MEBIBYTES or MEBIBYTES:PART; 128:256 is used"},
+           {"HOTPACK_HANDLE", "64:0", "HOTPACK_HANDLE=64:0 is not MEBIBYTES or MEBIBYTES:PART; 128:256 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "1.5", "HOTPACK_TRACE_LIMIT_MB=1.5 is not a number of mebibytes; 8192 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "99999999999999999999",
             "HOTPACK_TRACE_LIMIT_MB=99999999999999999999 is not a number of mebibytes; 8192 is used"},

@@ -73,6 +73,22 @@ TEST(Simulated, KernelsAreCounted) {
   EXPECT_EQ(result.stats["library_calls_not_told"], 0);
 }
 
+// Growth takes few handles, and holds hardly more than with one handle for every 2 MiB.
+TEST(Simulated, GrowthTakesFewHandles) {
+  const std::vector<std::string> program = {HOTPACK_TEST_DIR "/growth_client", std::to_string(64 << 10)};
+  const Result large = Simulate(program, {{"SIMGPU_MEMORY", "80G"}, {"HOTPACK_HANDLE", ""}});
+  ASSERT_EQ(large.outcome.code, 0) << large.outcome.err;
+  EXPECT_EQ(large.stats["checker_reports"], 0);
+  EXPECT_LE(large.stats["handles_created"], 2'500);
+  EXPECT_EQ(large.stats["handles_mapped"], large.stats["handles_created"]);
+  const Result single = Simulate(program, {{"SIMGPU_MEMORY", "80G"}, {"HOTPACK_HANDLE", "2"}});
+  ASSERT_EQ(single.outcome.code, 0) << single.outcome.err;
+  EXPECT_GE(single.stats["handles_created"], 32'000);
+  const auto held = [](const Result& result) { return result.stats["reserved_peak"].get<double>(); };
+  EXPECT_GE(held(single), 64.0 * (1 << 30));
+  EXPECT_LE(held(large), 1.005 * held(single));
+}
+
 // A program that uses a block after it has released it: the report reaches the exit code and the figures.
 TEST(Simulated, AReportMakesTheExitCodeNonzero) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_bad_client"});

@@ -43,6 +43,7 @@ std::vector<Shape> Shapes() {
       {"LittleMemory", 300000, 1, 2, {{"SIMGPU_MEMORY", "16M"}}, true},
       {"FourThreads", 400000, 4, 2, {}, false},
       {"FourThreadsDelayed", 600000, 4, 2, {{"SIMGPU_DELAY", "100"}}, false, true},
+      {"LargeHandles", 700000, 2, 2, {{"HOTPACK_HANDLE", "64:2"}}, false},
       {"AlwaysWaits", 500000, 1, 2, {{"HOTPACK_FREE_SYNC", "always"}}, false},
   };
 }

@@ -32,7 +32,7 @@ class ArenaTest : public ::testing::Test {
     DeviceAddress address = 0;
     if (arena_.TryAllocate(bytes, &address)) return address;
     PageWork work;
-    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) return 0;
+    if (!arena_.BeginGrowth(bytes, create_up_to, create_up_to, &work)) return 0;
     if (!Run(&work)) return 0;
     if (!work.small) return work.block.begin;
     return arena_.TryAllocate(bytes, &address) ? address : 0;
@@ -125,8 +125,8 @@ TEST_F(ArenaTest, GrowthNeedsTheFewestNewPages) {
         fewest = std::min(fewest, missing);
       }
       PageWork work;
-      ASSERT_TRUE(arena_.BeginGrowth(bytes, kMany, &work));
-      EXPECT_EQ(work.targets.size(), fewest) << "step " << step << ", " << bytes << " bytes";
+      ASSERT_TRUE(arena_.BeginGrowth(bytes, kMany, kMany, &work));
+      EXPECT_EQ(work.TargetBytes() / kChunk, fewest) << "step " << step << ", " << bytes << " bytes";
       ASSERT_TRUE(Run(&work));
       address = work.block.begin;
       ++grown;
@@ -160,8 +160,8 @@ TEST_F(ArenaTest, ShortfallIsWhatMustBeMadeBeyondTheAllowance) {
   Allocate(kChunk);
   arena_.Free(b, 2 * kChunk);
   PageWork work;
-  ASSERT_TRUE(arena_.BeginGrowth(6 * kChunk, 8 * kChunk, &work));
-  EXPECT_EQ(work.targets.size(), 6u);
+  ASSERT_TRUE(arena_.BeginGrowth(6 * kChunk, 8 * kChunk, 8 * kChunk, &work));
+  EXPECT_EQ(work.TargetBytes() / kChunk, 6u);
   EXPECT_EQ(arena_.Shortfall(work, 8 * kChunk), 3u);  // 2 free chunks and one within the allowance
   ASSERT_TRUE(Run(&work));
   EXPECT_EQ(Chunks(), 11u);
@@ -216,11 +216,11 @@ TEST_F(ArenaTest, AZoneIsFreshAndGetsThePagesThatAreFree) {
   EXPECT_FALSE(arena_.Mapped(zone.begin + 6 * kChunk, kChunk));
   EXPECT_EQ(Chunks(), 7u);
   PageWork rest;
-  ASSERT_TRUE(arena_.BeginMap(zone.begin + 5 * kChunk, 3 * kChunk, kMany, &rest));
+  ASSERT_TRUE(arena_.BeginMap(zone.begin + 5 * kChunk, 3 * kChunk, zone, kMany, &rest));
   ASSERT_TRUE(Run(&rest));
   EXPECT_TRUE(device_.Accessible(zone.begin, 8 * kChunk));
   PageWork none;
-  EXPECT_FALSE(arena_.BeginMap(zone.begin, zone.bytes, kMany, &none));  // all there
+  EXPECT_FALSE(arena_.BeginMap(zone.begin, zone.bytes, zone, kMany, &none));  // all there
 }
 
 //   zone   |████░░██|██░░....|....|    two live blocks, one across a chunk's end; the last chunk has no pages
@@ -228,7 +228,7 @@ TEST_F(ArenaTest, ARetiredZoneIsOrdinaryMemoryAroundWhatLives) {
   AddressRange zone;
   ASSERT_TRUE(arena_.TakeZone(3 * kChunk, &zone));
   PageWork work;
-  ASSERT_TRUE(arena_.BeginMap(zone.begin, 2 * kChunk, kMany, &work));
+  ASSERT_TRUE(arena_.BeginMap(zone.begin, 2 * kChunk, zone, kMany, &work));
   ASSERT_TRUE(Run(&work));
   std::vector<AddressRange> live = {{zone.begin, kChunk / 2}, {zone.begin + kChunk * 3 / 4, kChunk / 2}};
   arena_.RetireZone(zone, live);
@@ -248,7 +248,7 @@ TEST_F(ArenaTest, ChunksOfARetiredZoneWithLittleInThemAreForSmallRequests) {
   AddressRange zone;
   ASSERT_TRUE(arena_.TakeZone(4 * kChunk, &zone));
   PageWork work;
-  ASSERT_TRUE(arena_.BeginMap(zone.begin, zone.bytes, kMany, &work));
+  ASSERT_TRUE(arena_.BeginMap(zone.begin, zone.bytes, zone, kMany, &work));
   ASSERT_TRUE(Run(&work));
   const DeviceAddress second = zone.begin + kChunk;
   const std::vector<AddressRange> live = {{zone.begin, kChunk / 8},
@@ -274,8 +274,8 @@ TEST_F(ArenaTest, NoAddressesLeft) {
   EXPECT_FALSE(arena_.TakeZone(arena_.bytes() + 1, &zone));
   ASSERT_TRUE(arena_.TakeZone(arena_.bytes(), &zone));
   PageWork work;
-  EXPECT_FALSE(arena_.BeginGrowth(kChunk, kMany, &work));
-  EXPECT_FALSE(arena_.BeginGrowth(512, kMany, &work));
+  EXPECT_FALSE(arena_.BeginGrowth(kChunk, kMany, kMany, &work));
+  EXPECT_FALSE(arena_.BeginGrowth(512, kMany, kMany, &work));
 }
 
 //   chunks   |  kept   ░░░|░ kept ░|   (other)   |░░ kept░|
@@ -344,12 +344,13 @@ TEST(ArenaOpen, TriesFewerAddressesWhenTheReservationFails) {
 }
 
 // Random work while every k-th driver call fails: live blocks stay disjoint and accessible, and the books stay right.
-TEST(ArenaFailures, EveryKthDriverCall) {
+void RandomWorkWithFailures(uint64_t chunks, const ExtentLimits& extents) {
   uint64_t seed = TestSeed();
   for (uint64_t k = 1; k <= 40; ++k) {
     SCOPED_TRACE("every call number " + std::to_string(k));
     std::mt19937_64 random(seed + k);
-    FakeDeviceMemory device(64 * kChunk, kChunk);
+    FakeDeviceMemory device(chunks * kChunk, kChunk);
+    device.SetExtents(extents);
     Arena arena(&device);
     ASSERT_EQ(arena.Open(8), MemoryStatus::kOk);
     device.FailEvery(k);
@@ -381,7 +382,8 @@ TEST(ArenaFailures, EveryKthDriverCall) {
           DeviceAddress address = 0;
           bool ok = arena.TryAllocate(bytes, &address);
           PageWork work;
-          if (!ok && arena.BeginGrowth(bytes, random() % 2 ? kMany : 0, &work) && run(&work)) {
+          if (!ok && arena.BeginGrowth(bytes, random() % 2 ? kMany : 0, random() % 2 ? kMany : 0, &work) &&
+              run(&work)) {
             ok = !work.small || arena.TryAllocate(bytes, &address);
             ASSERT_TRUE(ok);
             if (!work.small) address = work.block.begin;
@@ -423,7 +425,7 @@ TEST(ArenaFailures, EveryKthDriverCall) {
         case 7:
           if (has_zone) {
             PageWork work;
-            bool begun = random() % 2 ? arena.BeginMap(zone.begin, zone.bytes, random() % 2 ? kMany : 0, &work)
+            bool begun = random() % 2 ? arena.BeginMap(zone.begin, zone.bytes, zone, random() % 2 ? kMany : 0, &work)
                                       : arena.BeginMapAvailable(zone, 0, &work);
             if (begun) run(&work);
           }
@@ -443,6 +445,9 @@ TEST(ArenaFailures, EveryKthDriverCall) {
     EXPECT_LE(device.Held(), device.stuck() * kChunk);
   }
 }
+
+TEST(ArenaFailures, EveryKthDriverCall) { RandomWorkWithFailures(64, {0}); }
+TEST(ArenaFailures, EveryKthDriverCallInLargeHandles) { RandomWorkWithFailures(96, {8 * kChunk, 2}); }
 
 }  // namespace
 }  // namespace hotpack

@@ -78,17 +78,17 @@ class Device : public FakeDeviceMemory {
     Outside scope;
     return FakeDeviceMemory::Reserve(bytes, base);
   }
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override {
+  MemoryStatus CreateChunk(uint64_t bytes, ChunkHandle* chunk) override {
     Outside scope;
-    return FakeDeviceMemory::CreateChunk(chunk);
+    return FakeDeviceMemory::CreateChunk(bytes, chunk);
   }
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override {
     Outside scope;
     return FakeDeviceMemory::ReleaseChunk(chunk);
   }
-  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override {
+  MemoryStatus Map(DeviceAddress address, uint64_t bytes, ChunkHandle chunk) override {
     Outside scope;
-    return FakeDeviceMemory::Map(address, chunk);
+    return FakeDeviceMemory::Map(address, bytes, chunk);
   }
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override {
     Outside scope;

@@ -39,6 +39,7 @@ struct Setup {
   uint64_t fixed_bytes = 0;   // of one piece of memory; 0: virtual memory
   bool small_device = false;  // managed memory has to help out
   bool guarded = false;       // debug mode
+  ExtentLimits extents = {0};
 };
 
 class Job {
@@ -46,6 +47,7 @@ class Job {
   Job(uint64_t seed, const Setup& setup) : random_(seed), device_(DeviceBytes(seed, setup), kChunk) {
     const uint64_t fail_every = setup.fail_every;
     if (setup.fixed_bytes != 0) device_.SetFixed();
+    device_.SetExtents(setup.extents);
     EngineOptions options;
     if (setup.small_device) options.managed_limit = uint64_t{1} << 30;
     if (setup.guarded) options.guard = {512 + 512 * (seed % 3), true};
@@ -298,6 +300,11 @@ void RunJobs(uint64_t count, Setup setup, uint64_t percent = 97) {
 
 TEST(EngineProperty, RandomJobsAgainstModel) { RunJobs(2'000, {}); }
 TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, {.fail_every = 60}); }
+// Handles of up to a quarter of the memory held, so that most blocks share theirs with others.
+TEST(EngineProperty, RandomJobsInLargeHandles) { RunJobs(1'000, {.extents = {uint64_t{1} << 30, 4}}); }
+TEST(EngineProperty, RandomJobsInLargeHandlesWithFailingDriver) {
+  RunJobs(1'000, {.fail_every = 60, .extents = {uint64_t{1} << 30, 8}});
+}
 // One piece of memory, several times the live bytes of a job.
 TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, {.fixed_bytes = uint64_t{64} << 20}); }
 // Devices smaller than the jobs, or nearly. Plans that do not fit are not followed, so recovery is not tested.

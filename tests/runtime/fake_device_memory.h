@@ -2,6 +2,7 @@
 // demand.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,51 +48,63 @@ class FakeDeviceMemory : public DeviceMemory {
     if (Fails()) return MemoryStatus::kFailed;
     return reserved_.erase(base) == 1 ? MemoryStatus::kOk : Fault("unreserve of nothing");
   }
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override {
+  // Call before the engine does anything.
+  void SetExtents(const ExtentLimits& extents) { extents_ = extents; }
+  ExtentLimits Extents() const override { return extents_; }
+
+  MemoryStatus CreateChunk(uint64_t bytes, ChunkHandle* chunk) override {
     Hook("CreateChunk");
     std::lock_guard lock(mutex_);
+    ++creates_;
     if (down_) return MemoryStatus::kDeinitialized;
-    if (Fails() || (handles_.size() + 1) * chunk_ > total_) return MemoryStatus::kOutOfMemory;
+    if (bytes == 0 || bytes % chunk_ != 0) return Fault("create: not whole chunks");
+    if (Fails() || held_ + bytes > total_) return MemoryStatus::kOutOfMemory;
     *chunk = ++last_handle_;
-    handles_.insert(*chunk);
+    handles_[*chunk] = bytes;
+    held_ += bytes;
     return MemoryStatus::kOk;
   }
   uint64_t AvailableBytes() override {
     Hook("AvailableBytes");
     std::lock_guard lock(mutex_);
-    const uint64_t held = handles_.size() * chunk_;
-    return Fails() ? UINT64_MAX : total_ - std::min(total_, held);
+    return Fails() ? UINT64_MAX : total_ - std::min(total_, held_);
   }
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override {
     Hook("ReleaseChunk");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
-    for (const auto& [address, mapping] : mapped_) {
-      if (mapping.handle == chunk) return Fault("release of a mapped chunk");
-    }
-    return handles_.erase(chunk) == 1 ? MemoryStatus::kOk : Fault("release of no chunk");
+    if (mapped_handles_.count(chunk) != 0) return Fault("release of a mapped chunk");
+    const auto found = handles_.find(chunk);
+    if (found == handles_.end()) return Fault("release of no chunk");
+    held_ -= found->second;
+    handles_.erase(found);
+    return MemoryStatus::kOk;
   }
-  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override {
+  MemoryStatus Map(DeviceAddress address, uint64_t bytes, ChunkHandle chunk) override {
     Hook("Map");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
     if (address % chunk_ != 0) return Fault("map: misaligned");
-    if (handles_.count(chunk) == 0) return Fault("map of no chunk");
-    for (const auto& [other, mapping] : mapped_) {
-      if (mapping.handle == chunk) return Fault("chunk mapped twice");
-    }
-    if (!mapped_.emplace(address, Mapping{chunk, false}).second) {
+    const auto found = handles_.find(chunk);
+    if (found == handles_.end() || found->second != bytes) return Fault("map of no chunk, or of a part of one");
+    if (mapped_handles_.count(chunk) != 0) return Fault("chunk mapped twice");
+    const auto next = mapped_.lower_bound(address);
+    const bool over_next = next != mapped_.end() && next->first < address + bytes;
+    const bool over_previous =
+        next != mapped_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address;
+    if (over_next || over_previous) {
       return stuck_.count(address) != 0 ? MemoryStatus::kFailed : Fault("map over a mapping");
     }
+    mapped_.emplace(address, Mapping{chunk, bytes, false});
+    mapped_handles_.insert(chunk);
     return MemoryStatus::kOk;
   }
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override {
     Hook("Enable");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
-    for (DeviceAddress a = address; a < address + bytes; a += chunk_) {
-      auto it = mapped_.find(a);
-      if (it == mapped_.end()) return Fault("enable of what is not mapped");
+    if (!WholeMappings(address, bytes)) return Fault("enable of what is not mapped, or of a part of a mapping");
+    for (auto it = mapped_.find(address); it != mapped_.end() && it->first < address + bytes; ++it) {
       it->second.enabled = true;
     }
     return MemoryStatus::kOk;
@@ -103,9 +116,10 @@ class FakeDeviceMemory : public DeviceMemory {
       for (DeviceAddress a = address; a < address + bytes; a += chunk_) stuck_.insert(a);
       return MemoryStatus::kFailed;
     }
-    for (DeviceAddress a = address; a < address + bytes; a += chunk_) {
-      if (mapped_.erase(a) != 1) return Fault("unmap of what is not mapped");
-    }
+    if (!WholeMappings(address, bytes)) return Fault("unmap of what is not mapped, or of a part of a mapping");
+    const auto first = mapped_.find(address), end = mapped_.lower_bound(address + bytes);
+    for (auto it = first; it != end; ++it) mapped_handles_.erase(it->second.handle);
+    mapped_.erase(first, end);
     ++unmaps_;
     return MemoryStatus::kOk;
   }
@@ -119,15 +133,22 @@ class FakeDeviceMemory : public DeviceMemory {
   // Whether every byte of [address, address + bytes) may be accessed.
   bool Accessible(DeviceAddress address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
-    for (DeviceAddress a = address & ~(chunk_ - 1); a < address + bytes; a += chunk_) {
-      auto it = mapped_.find(a);
-      if (it == mapped_.end() || !it->second.enabled) return false;
+    for (DeviceAddress a = address; a < address + bytes;) {
+      auto it = mapped_.upper_bound(a);
+      if (it == mapped_.begin()) return false;
+      --it;
+      if (it->first + it->second.bytes <= a || !it->second.enabled) return false;
+      a = it->first + it->second.bytes;
     }
     return true;
   }
   uint64_t Held() {  // physical bytes
     std::lock_guard lock(mutex_);
-    return handles_.size() * chunk_;
+    return held_;
+  }
+  uint64_t creates() {  // calls of CreateChunk
+    std::lock_guard lock(mutex_);
+    return creates_;
   }
   uint64_t Calls() {
     std::lock_guard lock(mutex_);
@@ -169,6 +190,7 @@ class FakeDeviceMemory : public DeviceMemory {
  private:
   struct Mapping {
     ChunkHandle handle;
+    uint64_t bytes;
     bool enabled;
   };
   void Hook(const char* call) {
@@ -177,6 +199,16 @@ class FakeDeviceMemory : public DeviceMemory {
   bool Fails() {
     ++calls_;
     return fail_every_ != 0 && calls_ % fail_every_ == 0;
+  }
+  // Whether [address, address + bytes) consists of whole mappings. The driver changes no part of one.
+  bool WholeMappings(DeviceAddress address, uint64_t bytes) const {
+    DeviceAddress at = address;
+    while (at < address + bytes) {
+      const auto it = mapped_.find(at);
+      if (it == mapped_.end()) return false;
+      at += it->second.bytes;
+    }
+    return at == address + bytes;
   }
   MemoryStatus Fault(const char* what) {
     if (fault_.empty()) fault_ = what;
@@ -189,8 +221,11 @@ class FakeDeviceMemory : public DeviceMemory {
   DeviceAddress next_ = uint64_t{1} << 40;
   std::map<DeviceAddress, uint64_t> reserved_;
   std::map<DeviceAddress, Mapping> mapped_;
+  std::set<ChunkHandle> mapped_handles_;
   std::set<DeviceAddress> stuck_;
-  std::set<ChunkHandle> handles_;
+  std::map<ChunkHandle, uint64_t> handles_;  // their bytes
+  uint64_t held_ = 0, creates_ = 0;
+  ExtentLimits extents_ = {0};
   ChunkHandle last_handle_ = 0;
   uint64_t calls_ = 0, fail_every_ = 0, synchronizations_ = 0, unmaps_ = 0;
   bool capturing_ = false, down_ = false, fixed_ = false;

@@ -18,6 +18,7 @@ against_model() { HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest
 what_the_test_says() {
   grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal'
 }
+in_large_handles() { timeout 300 "$work/mutant" --gtest_filter=*InLargeHandles; }
 link=link_test check=against_model report=what_the_test_says
 
 mutant "predecessor counters" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
@@ -35,4 +36,9 @@ mutant "pages given back behind the script" runtime/engine/page_manager.cc \
   "follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
 mutant "a place of the script in which something lives" runtime/engine/page_manager.cc \
   "if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;" ""
+check=in_large_handles
+mutant "a handle of which the end is live" runtime/memory/arena.cc \
+  "if (extent.begin + extent.bytes <= end) function(extent);" "function(extent);"
+mutant "a handle of which the beginning is live" runtime/memory/arena.cc "if (extent.begin < begin) break;" ""
+mutant "a part of a handle of the zone" runtime/engine/page_manager.cc "begin = extent.begin;" "begin = end - chunk;"
 end_of_mutants

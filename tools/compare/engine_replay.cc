@@ -15,7 +15,8 @@ constexpr uint64_t kMax = uint64_t{1} << 40;  // of an unlimited device
 // Device addresses without memory. Thread-safe.
 class CountedDevice : public DeviceMemory {
  public:
-  explicit CountedDevice(uint64_t capacity) : limited_(capacity > 0), capacity_(capacity > 0 ? capacity : kMax) {}
+  CountedDevice(uint64_t capacity, const ExtentLimits& extents)
+      : limited_(capacity > 0), capacity_(capacity > 0 ? capacity : kMax), extents_(extents) {}
 
   uint64_t ChunkBytes() const override { return kChunk; }
   uint64_t TotalBytes() const override { return capacity_; }
@@ -26,25 +27,29 @@ class CountedDevice : public DeviceMemory {
     return MemoryStatus::kOk;
   }
   MemoryStatus Unreserve(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override {
+  ExtentLimits Extents() const override { return extents_; }
+  MemoryStatus CreateChunk(uint64_t bytes, ChunkHandle* chunk) override {
     std::lock_guard lock(mutex_);
     ++calls_;
-    if (limited_ && held_ + kChunk > capacity_) return MemoryStatus::kOutOfMemory;
+    ++creates_;
+    if (limited_ && held_ + bytes > capacity_) return MemoryStatus::kOutOfMemory;
     *chunk = ++last_chunk_;
-    held_ += kChunk;
+    chunks_[*chunk] = bytes;
+    held_ += bytes;
     peak_ = std::max(peak_, held_);
     window_peak_ = std::max(window_peak_, held_);
     return MemoryStatus::kOk;
   }
-  MemoryStatus ReleaseChunk(ChunkHandle) override {
+  MemoryStatus ReleaseChunk(ChunkHandle chunk) override {
     std::lock_guard lock(mutex_);
     ++calls_;
-    held_ -= kChunk;
+    held_ -= chunks_[chunk];
+    chunks_.erase(chunk);
     return MemoryStatus::kOk;
   }
-  MemoryStatus Map(DeviceAddress, ChunkHandle) override { return Count(); }
-  MemoryStatus Enable(DeviceAddress, uint64_t) override { return Count(); }
-  MemoryStatus Unmap(DeviceAddress, uint64_t) override { return Count(); }
+  MemoryStatus Map(DeviceAddress, uint64_t, ChunkHandle) override { return Count(&maps_); }
+  MemoryStatus Enable(DeviceAddress, uint64_t) override { return Count(&accesses_); }
+  MemoryStatus Unmap(DeviceAddress, uint64_t) override { return Count(&unmaps_); }
   bool Synchronize() override { return true; }
 
   void BeginWindow() {
@@ -59,28 +64,36 @@ class CountedDevice : public DeviceMemory {
     std::lock_guard lock(mutex_);
     replay->reserved_peak = peak_;
     replay->device_calls = calls_;
+    replay->creates = creates_;
+    replay->maps = maps_;
+    replay->accesses = accesses_;
   }
 
  private:
-  MemoryStatus Count() {
+  MemoryStatus Count(uint64_t* calls) {
     std::lock_guard lock(mutex_);
     ++calls_;
+    ++*calls;
     return MemoryStatus::kOk;
   }
 
   const bool limited_;
   const uint64_t capacity_;
+  const ExtentLimits extents_;
   std::mutex mutex_;
   DeviceAddress next_address_ = uint64_t{1} << 40;
   ChunkHandle last_chunk_ = 0;
-  uint64_t held_ = 0, peak_ = 0, window_peak_ = 0, calls_ = 0;
+  absl::flat_hash_map<ChunkHandle, uint64_t> chunks_;  // their bytes
+  uint64_t held_ = 0, peak_ = 0, window_peak_ = 0;
+  uint64_t calls_ = 0, creates_ = 0, maps_ = 0, accesses_ = 0, unmaps_ = 0;
 };
 
 }  // namespace
 
-EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity) {
+EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity,
+                            const ExtentLimits& extents) {
   EngineReplay replay;
-  CountedDevice device(capacity);
+  CountedDevice device(capacity, extents);
   EngineOptions options;
   options.logical_time = true;
   options.plan_time_limit_ns = kLogicalPlanLimitNs;

@@ -4,16 +4,18 @@
 #include <cstdint>
 
 #include "profiler/event.h"
+#include "runtime/memory/device_memory.h"
 #include "tools/compare/recording.h"
 
 namespace hotpack {
 
 struct EngineReplay {
-  uint64_t reserved_peak = 0;    // bytes: most chunks held at once, in the whole run
-  uint64_t reserved_window = 0;  // ... during the recording's iteration; reserved_peak without one
-  uint64_t reserved_steady = 0;  // ... since the steady iteration (docs/statistics.md); 0: none
-  uint64_t device_calls = 0;     // counted as the peers': calls that take or return memory
-  bool out_of_memory = false;    // of `capacity`, at the request `failed_request` for `failed_bytes`
+  uint64_t reserved_peak = 0;                    // bytes: most chunks held at once, in the whole run
+  uint64_t reserved_window = 0;                  // ... during the recording's iteration; reserved_peak without one
+  uint64_t reserved_steady = 0;                  // ... since the steady iteration (docs/statistics.md); 0: none
+  uint64_t device_calls = 0;                     // counted as the peers': calls that take or return memory
+  uint64_t creates = 0, maps = 0, accesses = 0;  // ... cuMemCreate, cuMemMap and cuMemSetAccess among them
+  bool out_of_memory = false;                    // of `capacity`, at the request `failed_request` for `failed_bytes`
   uint64_t failed_request = 0;
   uint64_t failed_bytes = 0;
 };
@@ -21,7 +23,9 @@ struct EngineReplay {
 // Plays the recorded events, marks included, on an arena with chunks of 2 MiB, as `hotpack run --simulate` does. Plans
 // come in logical time (EngineOptions::logical_time), so the result is the same on every machine.
 // `recording` is TakeRecording(trace); capacity: bytes, 0: no limit. Takes about 0.2 microseconds an event, and at most
-// about kLogicalPlanLimitNs of computing for each plan.
-EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity);
+// about kLogicalPlanLimitNs of computing for each plan. `extents`: how large
+// its handles may be.
+EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity,
+                            const ExtentLimits& extents = {});
 
 }  // namespace hotpack

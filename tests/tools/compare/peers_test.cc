@@ -232,6 +232,30 @@ TEST(PeerRecordingTest, RequestsOfNoBytesAreLeftOut) {
   EXPECT_GT(ReplayOnEngine(trace, recording, 0).reserved_window, 0u);
 }
 
+// Large handles cost hardly any memory, and save most calls: a recorded step of PyTorch as it is, and with the sizes of
+// a device of 80 GB.
+TEST(ReplayOnEngine, LargeHandlesHoldHardlyMore) {
+  const auto file = LoadTrace(std::string(HOTPACK_SOURCE_DIR) + "/tests/data/resnet50.trace");
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const uint64_t scale : {1, 16, 64}) {
+    SCOPED_TRACE(std::to_string(scale) + " times the recorded sizes");
+    Trace trace = RepeatSteadyStep(file->trace, 6);
+    for (Event& event : trace.events) event.bytes *= scale;
+    const PeerRecording recording = TakeRecording(trace);
+    const EngineReplay single = ReplayOnEngine(trace, recording, 0, {0});
+    const EngineReplay large = ReplayOnEngine(trace, recording, 0);
+    const double most = scale == 1 ? 1.005 : 1.01;
+    EXPECT_LE(static_cast<double>(large.reserved_peak), most * static_cast<double>(single.reserved_peak));
+    EXPECT_LE(static_cast<double>(large.reserved_steady), most * static_cast<double>(single.reserved_steady));
+    EXPECT_GT(single.reserved_steady, 0u);
+    EXPECT_LE(large.creates, single.creates);
+    if (scale == 64) {
+      EXPECT_GT(single.creates, 20'000u);
+      EXPECT_LT(large.creates, 5'000u);
+    }
+  }
+}
+
 // Invariants of each peer, for any recording.
 void ExpectPlausible(const Trace& trace, const std::string& name) {
   const TraceFacts facts = CountFacts(trace);
