@@ -3,6 +3,7 @@
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
 #include "preload/process/log.h"
+#include "preload/serve/caller_exclusions.h"
 #include "preload/serve/ipc_exclusions.h"
 #include "runtime/process/arena_table.h"
 
@@ -19,6 +20,7 @@ bool Refuse(CUdeviceptr address) noexcept try {
   const bool live = arena->engine->FindBlock(address, &base, &bytes);
   // Without hotpack, memory of a pool has no such handles either.
   if (!live || arena->origins.OfPool(base) || !hotpack::ExcludeSize(bytes)) return true;
+  hotpack::ForgetServedCaller();
   char sizes[256];
   hotpack::ListExcludedSizes(sizes, sizeof(sizes));
   hotpack::Log(

@@ -6,7 +6,7 @@
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
 #include "preload/serve/allocate.h"
-#include "preload/serve/ipc_exclusions.h"
+#include "preload/serve/caller_exclusions.h"
 #include "preload/serve/out_of_memory.h"
 #include "preload/serve/recorder.h"
 
@@ -42,10 +42,10 @@ bool CurrentPoolIsDefault() {
 
 // Returns true if it served the request and set *address. The engine does not throw by contract; a bad_alloc on the way
 // there ends here.
-bool Serve(CUdeviceptr* address, size_t bytes) noexcept try {
+bool Serve(CUdeviceptr* address, size_t bytes, const void* caller) noexcept try {
   DeviceAddress served = 0;
   if (address == nullptr || bytes == 0) return false;
-  if (hotpack::IsExcluded(bytes)) [[unlikely]] {
+  if (hotpack::IsLeftToDriver(caller, bytes)) [[unlikely]] {
     hotpack::NotePassedThrough();
     return false;
   }
@@ -99,7 +99,7 @@ bool GiveBack(CUdeviceptr address, CUstream stream, CUresult* result) noexcept t
 
 CUresult Hook_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   HookScope scope;
-  if (scope.Active() && Serve(address, bytes)) return CUDA_SUCCESS;
+  if (scope.Active() && Serve(address, bytes, __builtin_return_address(0))) return CUDA_SUCCESS;
   return Ask(scope, "cuMemAlloc", address, bytes, [=] { return HOTPACK_NEXT(cuMemAlloc_v2)(address, bytes); });
 }
 
@@ -110,7 +110,7 @@ CUresult Hook_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t wid
   size_t row = 0;
   if (scope.Active() && address != nullptr && pitch != nullptr && height > 0 &&
       hotpack::LearnPitch(next, HOTPACK_NEXT(cuMemFree_v2), width, element, &row) && height <= SIZE_MAX / row &&
-      Serve(address, row * height)) {
+      Serve(address, row * height, __builtin_return_address(0))) {
     *pitch = row;
     return CUDA_SUCCESS;
   }

@@ -144,6 +144,27 @@ int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
   return 1;
 }
 
+struct ObjectSearch {
+  const void* address;
+  const char* symbol;
+  char* path;
+  size_t size;
+  bool* defines;
+  bool found;
+};
+
+int VisitObject(dl_phdr_info* info, size_t, void* data) {
+  auto* search = static_cast<ObjectSearch*>(data);
+  if (!Contains(*info, search->address)) return 0;
+  const char* name = info->dlpi_name != nullptr ? info->dlpi_name : "";
+  size_t length = 0;
+  for (; length < search->size && name[length] != '\0'; ++length) search->path[length] = name[length];
+  search->found = length < search->size;
+  if (search->found) search->path[length] = '\0';
+  *search->defines = Lookup(ReadDynamic(*info), info->dlpi_addr, search->symbol) != nullptr;
+  return 1;
+}
+
 template <typename Function>
 Function Cached(std::atomic<Function>* cache, const char* name) {
   Function function = cache->load(std::memory_order_relaxed);
@@ -169,6 +190,12 @@ void* FindInLibc(const char* name) {
 bool IsLaterInterposer(const void* caller, const char* name) {
   InterposerSearch search = {caller, name, false, false, false};
   dl_iterate_phdr(VisitInterposer, &search);
+  return search.found;
+}
+
+bool FindObject(const void* address, const char* symbol, char* path, size_t size, bool* defines) {
+  ObjectSearch search = {address, symbol, path, size, defines, false};
+  dl_iterate_phdr(VisitObject, &search);
   return search.found;
 }
 

@@ -2,6 +2,8 @@
 // dlopen, so no other way finds those.
 #pragma once
 
+#include <cstddef>
+
 namespace hotpack {
 
 // Returns the address of the default version of `name` in the loaded C library (libdl before glibc 2.34). Walks its
@@ -21,6 +23,10 @@ DlopenFunction RealDlopen();
 // another preload behind hotpack. Its look-ups want what follows it; hotpack's hook would make a cycle. Returns true
 // also if the object is libcupti.
 bool IsLaterInterposer(const void* caller, const char* name);
+
+// Writes the path of the loaded object that contains `address`, as the loader knows it ("": the program), and whether
+// the object defines `symbol`. Returns false if no object contains it, or if the path is longer than `size`.
+bool FindObject(const void* address, const char* symbol, char* path, size_t size, bool* defines);
 
 // Returns true if the object that contains `caller` was loaded before this library: the program, or an earlier preload.
 bool IsEarlierObject(const void* caller);

@@ -100,6 +100,13 @@ bool ParseCupti(const char* value, Options* options) {
   return iterations != 0;
 }
 
+// "none" is a pattern that no library's name matches.
+bool ParseDriverCallers(const char* value, Options* options) {
+  if (!IsPatternList(value[0] == '+' ? value + 1 : value)) return false;
+  options->driver_callers = value;
+  return true;
+}
+
 bool ParseExcept(const char* value, Options* options) {
   options->except = value;
   return true;

@@ -24,6 +24,9 @@ namespace hotpack {
     "debug mode: gaps around blocks that are looked at, released memory overwritten")                                  \
   X(Doctor, "HOTPACK_DOCTOR", "", "a directory", "none",                                                               \
     "where each process leaves what `hotpack doctor` reads, as `doctor.<pid>`")                                        \
+  X(DriverCallers, "HOTPACK_DRIVER_CALLERS", "--driver-callers", "a list of patterns, or + and one, or none",          \
+    "libnccl.so*,libuct*.so*,libnvshmem*.so*",                                                                         \
+    "libraries whose `cuMemAlloc` requests are left to the driver, by file name; `+` adds to the default")             \
   X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                                \
     "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
   X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \

@@ -29,6 +29,7 @@ struct Options {
   bool overcommit = false;                  // HOTPACK_OVERCOMMIT=managed
   uint64_t overcommit_bytes = 0;            // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes; 0: ManagedLimit() decides
   const char* ipc_sizes = nullptr;          // HOTPACK_IPC: sizes left to the driver (preload/serve/ipc_exclusions.h)
+  const char* driver_callers = nullptr;     // HOTPACK_DRIVER_CALLERS (preload/serve/caller_exclusions.h)
   bool cupti = false;                       // HOTPACK_CUPTI: record kernel times, if there is a trace
   uint64_t cupti_iterations = 0;            // ... of this many iterations with the plan in force; 0: to the end
   bool launches = false;                    // HOTPACK_LAUNCHES=1: note launches in the trace

@@ -4,7 +4,7 @@
 //
 // The need shows only at the export, when the block already has its address. That call fails, as the driver's own does
 // for virtual memory. From then on the driver serves cuMemAlloc requests of the same size. HOTPACK_IPC names sizes in
-// advance.
+// advance. Requests of communication libraries are left to the driver in any case (preload/serve/caller_exclusions.h).
 #pragma once
 
 #include <atomic>
