@@ -7,7 +7,8 @@
 //    checked.
 // 3. Exception: dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"), by which an earlier preload finds the next dlsym. This
 //    library's dlsym has no version, so the C library would skip it.
-// 4. dlopen loses RTLD_DEEPBIND, which would let the new library bind its driver functions past every preload.
+// 4. A look-up on a handle goes to the next dlsym in search order, as without hotpack. Another preload may answer it.
+// 5. dlopen loses RTLD_DEEPBIND, which would let the new library bind its driver functions past every preload.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -20,7 +21,7 @@
 extern "C" {
 
 __attribute__((visibility("hidden"))) void* hotpack_dlsym_handle(void* handle, const char* name) {
-  void* function = hotpack::RealDlsym()(handle, name);
+  void* function = hotpack::AskNextDlsym(handle, name);
   if (function == nullptr || name[0] != 'c' || name[1] != 'u' || !hotpack::Enabled()) return function;
   // Jumped to from the exported function, so this is the program's return address.
   return hotpack::Substitute(function, name, __builtin_return_address(0));

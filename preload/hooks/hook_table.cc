@@ -68,9 +68,12 @@ struct State {
   std::atomic<void*> next{nullptr};
   std::atomic<void*> exported{nullptr};
   std::atomic<void*> looked_up{nullptr};
+  std::atomic<void*> answered{nullptr};        // by dlsym of a preload behind this library
+  std::atomic<void*> looked_up_next{nullptr};  // by its cuGetProcAddress
 };
 constinit State states[kCount];
 constinit std::atomic<bool> bound{false};
+constinit __attribute__((tls_model("initial-exec"))) thread_local bool binding = false;
 
 CUresult NoDriver() { return CUDA_ERROR_NOT_INITIALIZED; }
 
@@ -92,6 +95,17 @@ bool BelongsToAnotherRow(int self, const void* function) {
   return false;
 }
 
+// Returns true for a function of the driver's own that some row has.
+bool IsDrivers(const void* function) {
+  for (const State& state : states) {
+    if (function != nullptr && (state.exported.load(std::memory_order_relaxed) == function ||
+                                state.looked_up.load(std::memory_order_relaxed) == function)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void BindNext(int i, void* function) {
   states[i].next.store(function, std::memory_order_release);
   if (kRows[i].jump == nullptr) return;
@@ -104,10 +118,27 @@ void BindNext(int i, void* function) {
   __atomic_store_n(kRows[i].jump, to, __ATOMIC_RELEASE);
 }
 
+// A preload behind this library may answer dlsym and cuGetProcAddress with functions that it does not export. These are
+// known too, and calls pass through to them.
+void BindBehind(void* library, GetProcAddress own_get) {
+  const auto get = reinterpret_cast<GetProcAddress>(NextSymbol("cuGetProcAddress_v2"));
+  for (int i = 0; i < kCount; ++i) {
+    State& state = states[i];
+    void* answered = AskNextDlsym(library, kRows[i].symbol);
+    void* looked_up = get != own_get ? LookUpVariant(get, kRows[i]) : nullptr;
+    if (IsDrivers(answered)) answered = nullptr;
+    if (IsDrivers(looked_up)) looked_up = nullptr;
+    state.answered.store(answered, std::memory_order_relaxed);
+    state.looked_up_next.store(looked_up, std::memory_order_relaxed);
+    void* behind = answered != nullptr ? answered : looked_up;
+    const void* next = state.next.load(std::memory_order_relaxed);
+    if (behind != nullptr && (next == nullptr || IsDrivers(next))) BindNext(i, behind);  // its exports come first
+  }
+}
+
 }  // namespace
 
-bool BindHooks() {
-  if (bound.load(std::memory_order_acquire)) return true;
+static bool BindAll() {
   const DlsymFunction real_dlsym = RealDlsym();
   void* library = DriverLibrary();
   for (int i = 0; i < kCount; ++i) {
@@ -125,12 +156,23 @@ bool BindHooks() {
     states[i].looked_up.store(function, std::memory_order_relaxed);
     if (states[i].next.load(std::memory_order_relaxed) == nullptr) BindNext(i, function);
   }
+  if (Enabled()) BindBehind(library, get);  // else look-ups are not substituted, and only linked calls arrive
   if (Doctor() != nullptr) {
     for (int i = 0; i < kCount; ++i) DoctorNotesHook(i, kRows[i].symbol, states[i].exported.load() != nullptr);
     DoctorNotesDriver();
   }
   bound.store(true, std::memory_order_release);
   return true;
+}
+
+// A preload that is asked for its functions may look up others: these look-ups are not substituted.
+bool BindHooks() {
+  if (bound.load(std::memory_order_acquire)) return true;
+  if (binding) return false;
+  binding = true;
+  const bool done = BindAll();
+  binding = false;
+  return done;
 }
 
 // Returns true for a name whose variants should all be hooked, in cuGetProcAddress form or as exported. (Of copies that
@@ -150,6 +192,8 @@ void* Substitute(void* function, const char* name, const void* caller) {
     const State& state = states[i];
     if (state.exported.load(std::memory_order_relaxed) == function ||
         state.looked_up.load(std::memory_order_relaxed) == function ||
+        state.answered.load(std::memory_order_relaxed) == function ||
+        state.looked_up_next.load(std::memory_order_relaxed) == function ||
         state.next.load(std::memory_order_relaxed) == function) {
       const bool theirs = IsLaterInterposer(caller, kRows[i].symbol);
       if (Doctor() != nullptr && !theirs) [[unlikely]]

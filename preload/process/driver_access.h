@@ -16,8 +16,13 @@ extern const bool kHooksPresent;
 // (yet).
 void* DriverLibrary();
 
-// Returns an exported symbol of the driver library itself, past every preload. Null: no driver library, or no such
-// symbol.
+// Returns a driver function as a look-up of the program reaches it without hotpack: from another preload (a quota) that
+// exports `symbol`, answers dlsym for it, or answers cuGetProcAddress for `base` and `version` (null: not asked). If
+// there is none, from the driver. A preload before this library sees the program's calls, and is not asked again.
+// Null: no driver library, or no such function.
+void* NextSymbol(const char* symbol, const char* base = nullptr, int version = 0, cuuint64_t stream = 1);
+
+// Returns NextSymbol(name), for functions that limit or count memory with their base names.
 void* DriverSymbol(const char* name);
 
 // Returns the real functions that hotpack itself calls. Null: no driver library. Makes no driver call.

@@ -1,5 +1,6 @@
 #include "preload/process/elf_symbols.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -140,7 +141,11 @@ int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
     return 1;
   }
   if (!Contains(*info, search->caller)) return 0;
-  search->found = IsCupti(info->dlpi_name) || Lookup(ReadDynamic(*info), info->dlpi_addr, search->name) != nullptr;
+  search->found = IsCupti(info->dlpi_name);
+  const DynamicSymbols dynamic = ReadDynamic(*info);
+  for (const char* name : {search->name, "dlsym", "cuGetProcAddress_v2"}) {
+    if (!search->found) search->found = Lookup(dynamic, info->dlpi_addr, name) != nullptr;
+  }
   return 1;
 }
 
@@ -178,6 +183,18 @@ Function Cached(std::atomic<Function>* cache, const char* name) {
 constinit std::atomic<DlsymFunction> real_dlsym{nullptr};
 constinit std::atomic<DlvsymFunction> real_dlvsym{nullptr};
 constinit std::atomic<DlopenFunction> real_dlopen{nullptr};
+constinit std::atomic<DlsymFunction> next_dlsym{nullptr};
+constinit __attribute__((tls_model("initial-exec"))) thread_local bool asking_next = false;
+
+// The C library searches after the object that calls it: this one.
+DlsymFunction NextDlsym() {
+  DlsymFunction next = next_dlsym.load(std::memory_order_relaxed);
+  if (next != nullptr) return next;
+  next = reinterpret_cast<DlsymFunction>(RealDlsym()(RTLD_NEXT, "dlsym"));
+  if (next == nullptr) next = RealDlsym();
+  next_dlsym.store(next, std::memory_order_relaxed);
+  return next;
+}
 
 }  // namespace
 
@@ -203,6 +220,14 @@ bool IsEarlierObject(const void* caller) {
   InterposerSearch search = {caller, "", false, false, false};
   dl_iterate_phdr(VisitInterposer, &search);
   return search.earlier;
+}
+
+void* AskNextDlsym(void* handle, const char* name) {
+  if (asking_next) return RealDlsym()(handle, name);
+  asking_next = true;
+  void* function = NextDlsym()(handle, name);
+  asking_next = false;
+  return function;
 }
 
 DlsymFunction RealDlsym() { return Cached(&real_dlsym, "dlsym"); }

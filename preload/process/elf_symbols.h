@@ -19,9 +19,13 @@ DlsymFunction RealDlsym();
 DlvsymFunction RealDlvsym();
 DlopenFunction RealDlopen();
 
-// Returns true if the object that contains `caller` (a code address) defines `name` and was loaded after this library:
-// another preload behind hotpack. Its look-ups want what follows it; hotpack's hook would make a cycle. Returns true
-// also if the object is libcupti.
+// Asks the dlsym that the program would reach without hotpack: that of a preload behind this library, else the C
+// library's. `handle`: of dlopen. Such a preload's own look-ups through here get the C library's answer.
+void* AskNextDlsym(void* handle, const char* name);
+
+// Returns true if the object that contains `caller` (a code address) was loaded after this library and defines `name`,
+// dlsym or cuGetProcAddress_v2: another preload behind hotpack. Its look-ups want what follows it; hotpack's hook would
+// make a cycle. Returns true also if the object is libcupti.
 bool IsLaterInterposer(const void* caller, const char* name);
 
 // Writes the path of the loaded object that contains `address`, as the loader knows it ("": the program), and whether

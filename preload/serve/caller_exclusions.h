@@ -1,10 +1,10 @@
 // Requests left to the driver because of the library that makes them. NCCL, UCX and NVSHMEM export their own buffers to
-// other processes or to network devices, and memory of an arena has no such handles. NCCL tries this once, and after a
-// failure uses no direct transfer for the rest of the run. So such requests must go to the driver from the first one on.
+// other processes or to network devices, and memory of an arena has no such handles. NCCL tries this once. After a
+// failure it uses no direct transfer for the rest of the run. So such requests go to the driver from the first one on.
 //
 // The library is found by the return address of the hook. NCCL contains its own CUDA runtime, so the address lies in
-// NCCL. A library that uses a shared CUDA runtime cannot be recognised. Each return address is looked up once. An earlier
-// preload that passes requests on is recognised, and the stack is walked past it.
+// NCCL. A library that uses a shared CUDA runtime cannot be recognised. Each return address is looked up once. If it
+// lies in an earlier preload that passes requests on, the stack is walked past that preload.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The real driver's functions that the runtime calls, as pointers. They are looked up behind the hooks, so a call
-// through this table never re-enters the hooks.
+// The driver's functions that the runtime calls, as pointers. They are looked up behind the hooks: in a preload behind
+// hotpack, else in the driver. So a call through this table does not re-enter the hooks by itself.
 #pragma once
 
 #include <cuda.h>

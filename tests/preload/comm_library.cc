@@ -1,10 +1,10 @@
 // A communication library, as far as memory is concerned. It makes the calls of NCCL's peer-to-peer transport without
-// cuMem (NCCL's source: src/transport/p2p.cc, p2pCanConnect and ncclP2pAllocateShareableBuffer). It contains its own way
-// to the driver, as NCCL contains a static CUDA runtime.
+// cuMem (NCCL's source: src/transport/p2p.cc, p2pCanConnect and ncclP2pAllocateShareableBuffer). It contains its own
+// way to the driver, as NCCL contains a static CUDA runtime.
+#include "tests/preload/comm_library.h"
+
 #include <cuda.h>
 #include <dlfcn.h>
-
-#include "tests/preload/comm_library.h"
 
 namespace {
 

@@ -17,8 +17,8 @@ SimulateResult Connect(const char* library, const std::string& callers = "") {
   return Simulate({HOTPACK_TEST_DIR "/comm_client", library}, {{"HOTPACK_DRIVER_CALLERS", callers}});
 }
 
-// Three rounds of four channels. The library asks for four buffers a round and one dummy. The program asks for a block a
-// round; from its own first export on, blocks of this size are the driver's.
+// Three rounds of four channels. The library asks for four buffers a round and one dummy. The program asks for a block
+// a round. From its own first export on, blocks of this size are the driver's.
 constexpr int kDirect = 12, kOwn = 3;
 constexpr char kAllDirect[] = "direct 12, exports 1 0 0\n";
 
@@ -45,7 +45,8 @@ TEST(Communication, WithoutHotpackEveryChannelIsDirect) {
 
 // Without the checker's preload, which calls the hooks in the library's place.
 TEST(Communication, TheCallerMayCallTheHookItself) {
-  for (const auto& [library, expected] : {std::pair{kNccl, kAllDirect}, std::pair{kOther, "direct 0, exports 1 0 0\n"}}) {
+  for (const auto& [library, expected] :
+       {std::pair{kNccl, kAllDirect}, std::pair{kOther, "direct 0, exports 1 0 0\n"}}) {
     const hotpack_test::Outcome outcome =
         hotpack_test::RunProgram({HOTPACK_TEST_DIR "/comm_client", library},
                                  {{"LD_PRELOAD", HOTPACK_PRELOAD}, {"LD_LIBRARY_PATH", HOTPACK_SIMGPU_LIBRARIES}});
@@ -69,7 +70,8 @@ TEST(Communication, TheListCanBeReplaced) {
 
 TEST(Communication, AnEmptyListGetsOneLine) {
   const SimulateResult result = Connect(kNccl, "+,");
-  EXPECT_THAT(result.outcome.err, HasSubstr("hotpack: HOTPACK_DRIVER_CALLERS=+, is not a list of patterns, or + and one"));
+  EXPECT_THAT(result.outcome.err,
+              HasSubstr("hotpack: HOTPACK_DRIVER_CALLERS=+, is not a list of patterns, or + and one"));
   ExpectLeftToDriver(result);
 }
 
