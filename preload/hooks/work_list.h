@@ -4,7 +4,7 @@
 // X(exported symbol, base name, version, default stream: 1 legacy, 2 per thread, where the stream is)
 //   ARG<n>           the n-th parameter, from 1; 0 is the legacy default stream
 //   CONFIG           the first parameter points to a CUlaunchConfig
-//   HOST_ARG1        the first parameter; the work may wait for the host
+//   HOST_ARG<n>      the n-th parameter; the work may wait for the host, or for another process or API
 //   OWN_...          the same, but 0 is the calling thread's default stream
 //   NONE             none: the legacy default stream, whose use needs no note. Listed for the launch collector
 //   PER_THREAD       always the calling thread's default stream
@@ -127,4 +127,13 @@
   X(cuGraphLaunch_ptsz, "cuGraphLaunch", 10000, 2, OWN_ARG2)                                         \
   X(cuGraphLaunch, "cuGraphLaunch", 10000, 1, ARG2)                                                  \
   X(cuMemBatchDecompressAsync_ptsz, "cuMemBatchDecompressAsync", 12060, 2, OWN_ARG5)                 \
-  X(cuMemBatchDecompressAsync, "cuMemBatchDecompressAsync", 12060, 1, ARG5)
+  X(cuMemBatchDecompressAsync, "cuMemBatchDecompressAsync", 12060, 1, ARG5)                          \
+  X(cuMemcpyWithAttributesAsync_ptsz, "cuMemcpyWithAttributesAsync", 13020, 2, OWN_ARG5)             \
+  X(cuMemcpyWithAttributesAsync, "cuMemcpyWithAttributesAsync", 13020, 1, ARG5)                      \
+  X(cuMemcpy3DWithAttributesAsync_ptsz, "cuMemcpy3DWithAttributesAsync", 13020, 2, OWN_ARG3)         \
+  X(cuMemcpy3DWithAttributesAsync, "cuMemcpy3DWithAttributesAsync", 13020, 1, ARG3)                  \
+  X(cuLaunchHostFunc_v2_ptsz, "cuLaunchHostFunc", 13010, 2, OWN_ARG1)                                \
+  X(cuLaunchHostFunc_v2, "cuLaunchHostFunc", 13010, 1, ARG1)                                         \
+  X(cuLaunchGridAsync, "cuLaunchGridAsync", 2000, 1, ARG4)                                           \
+  X(cuWaitExternalSemaphoresAsync_ptsz, "cuWaitExternalSemaphoresAsync", 10000, 2, OWN_HOST_ARG4)    \
+  X(cuWaitExternalSemaphoresAsync, "cuWaitExternalSemaphoresAsync", 10000, 1, HOST_ARG4)

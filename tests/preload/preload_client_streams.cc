@@ -96,6 +96,58 @@ void HostWait() {
   CHECK(edges.Were(1, 0));
 }
 
+// Each kind of work of the newest drivers, and the oldest launch: the first use of a stream is seen in any parameter.
+void NewestWork() {
+  Start();
+  OK(api.Free(Alloc(4096)));
+  Work(nullptr);
+  Edges edges;
+  const std::pair<const char*, int> kinds[] = {{"cuMemcpyWithAttributesAsync", 5},
+                                               {"cuMemcpyWithAttributesAsync_ptsz", 5},
+                                               {"cuMemcpy3DWithAttributesAsync", 3},
+                                               {"cuMemcpy3DWithAttributesAsync_ptsz", 3},
+                                               {"cuLaunchHostFunc_v2", 1},
+                                               {"cuLaunchHostFunc_v2_ptsz", 1},
+                                               {"cuLaunchGridAsync", 4}};
+  using Function = CUresult(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+  for (const auto& [name, place] : kinds) {
+    const auto work = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+    CHECK(work != nullptr);
+    CUstream stream = nullptr;
+    OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    uint64_t arguments[5] = {11, 12, 13, 14, 15};
+    arguments[place - 1] = reinterpret_cast<uint64_t>(stream);
+    const long waits = Waits();
+    OK(work(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]));
+    CHECK(memcmp(stub_last_work(), arguments, sizeof(arguments)) == 0);
+    CHECK(Waits() > waits);  // for the work before
+    const long again = Waits();
+    OK(work(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]));
+    CHECK(Waits() == again);
+  }
+}
+
+// Waits for another API's semaphore are such work too.
+void HostWaitForSemaphore() {
+  Start();
+  CUstream stream = nullptr;
+  OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  Work(stream);
+  CUdeviceptr a = 0, b = 0;
+  OK(api.AllocAsync(&a, 4096, stream));
+  OK(api.AllocAsync(&b, 4096, stream));
+  OK(api.FreeAsync(a, stream));
+  Edges edges;
+  using Wait = CUresult(const void*, const void*, unsigned, CUstream);
+  const auto wait = reinterpret_cast<Wait*>(dlsym(RTLD_DEFAULT, "cuWaitExternalSemaphoresAsync"));
+  CHECK(wait != nullptr);
+  OK(wait(reinterpret_cast<void*>(1), reinterpret_cast<void*>(2), 1, stream));
+  CHECK(stub_last_work()[3] == reinterpret_cast<uint64_t>(stream));
+  CHECK(edges.Were(1, 0));  // for the release before it
+  OK(api.FreeAsync(b, stream));
+  CHECK(edges.Were(1, 0));
+}
+
 void CheckWork(CUstream stream) {
   const uint64_t expected[11] = {1, 2, 3, 4, 5, 6, 7, 8, reinterpret_cast<uint64_t>(stream), 10, 11};
   for (int i = 0; i < 11; ++i) {
@@ -248,6 +300,8 @@ Scenarios StreamScenarios() {
   return {
       {"second_stream", SecondStream},
       {"host_wait", HostWait},
+      {"host_wait_for_semaphore", HostWaitForSemaphore},
+      {"newest_work", NewestWork},
       {"per_thread_handle", PerThreadHandle},
       {"per_thread_variant", PerThreadVariant},
       {"capture", Capture},

@@ -1,6 +1,7 @@
-// A quota, as containers preload it: counts device memory and refuses what exceeds QUOTA_LIMIT bytes. Two kinds:
+// A quota, as containers preload it: counts device memory and refuses what exceeds QUOTA_LIMIT bytes. Three kinds:
 //   QUOTA_EXPORTS            exports the driver's functions, and finds the next ones by RTLD_NEXT
-//   otherwise                interposes dlsym and answers it, and cuGetProcAddress, with functions that it does not export
+//   QUOTA_ANSWERS            interposes dlsym; answers it and cuGetProcAddress with functions that it does not export
+//   QUOTA_PROC               the same, but dlsym only for cuGetProcAddress
 // At exit it prints the calls it has seen, the most bytes held, and the depth to which it was entered again.
 #include <cuda.h>
 #include <dlfcn.h>
