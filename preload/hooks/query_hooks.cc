@@ -6,6 +6,7 @@
 #include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
+#include "preload/serve/caller_exclusions.h"
 #include "runtime/process/arena_table.h"
 
 using hotpack::ContextArena;
@@ -96,8 +97,8 @@ bool Answer(const Block& block, CUpointer_attribute attribute, void* data) {
       return Put<int>(data, 1);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Put<CUmemoryPool>(data, block.of_pool ? DefaultPool(block.arena) : nullptr);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:  // cuIpcGetMemHandle would fail
-      return Put<unsigned int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:  // cuIpcGetMemHandle would fail. NCCL asks for the kind
+      return Put<unsigned int>(data, !block.of_pool && hotpack::CalledByNccl() ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Put<unsigned long long>(data, 0);
     default:

@@ -60,6 +60,22 @@ Caller FindBehindInterposer() {
 
 }  // namespace
 
+bool CalledByNccl() {
+  bool found = false;
+  // Earlier preloads are skipped, as above, and so are this library's own frames.
+  const auto visit = [](_Unwind_Context* context, void* data) {
+    const auto* code = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+    char path[4096];
+    bool interposer = false;
+    if (!FindObject(code, "cuMemAlloc_v2", path, sizeof(path), &interposer)) return _URC_END_OF_STACK;
+    if (interposer) return _URC_NO_REASON;
+    *static_cast<bool*>(data) = MatchesName("libnccl*.so*", path);
+    return _URC_END_OF_STACK;
+  };
+  _Unwind_Backtrace(visit, &found);
+  return found;
+}
+
 // A size may be excluded meanwhile. Either its ForgetServedCaller() comes after the store, or the second look sees it.
 bool IsLeftToDriverSlow(const void* caller, uint64_t bytes) {
   const Caller kind = Classify(caller);

@@ -30,6 +30,11 @@ inline bool IsLeftToDriver(const void* caller, uint64_t bytes) {
   return caller != served_caller.load(std::memory_order_relaxed) && IsLeftToDriverSlow(caller, bytes);
 }
 
+// Returns true if NCCL has called the hook that runs. NCCL reads CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE as the
+// kind of the memory. "No" means mapped memory to it: it retains the allocation handle, and ncclCommRegister fails
+// without one (NCCL's source: src/register/register.cc). Walks the stack.
+bool CalledByNccl();
+
 // Call after a size was excluded: from then on each request is checked for its size.
 void ForgetServedCaller();
 

@@ -16,6 +16,10 @@ struct Driver {
   decltype(&::cuMemFree) Free;
   decltype(&::cuMemsetD8) Set;
   decltype(&::cuIpcGetMemHandle) GetHandle;
+  decltype(&::cuMemGetAddressRange) GetRange;
+  decltype(&::cuPointerGetAttribute) GetAttribute;
+  decltype(&::cuMemRetainAllocationHandle) Retain;
+  decltype(&::cuMemRelease) Release;
 };
 
 template <typename Function>
@@ -32,7 +36,11 @@ bool Load(Driver* driver) {
   void* get = library != nullptr ? dlsym(library, "cuGetProcAddress_v2") : nullptr;
   return get != nullptr && Find(get, "cuMemAlloc", 3020, &driver->Alloc) &&
          Find(get, "cuMemAllocPitch", 3020, &driver->AllocPitch) && Find(get, "cuMemFree", 3020, &driver->Free) &&
-         Find(get, "cuMemsetD8", 3020, &driver->Set) && Find(get, "cuIpcGetMemHandle", 4010, &driver->GetHandle);
+         Find(get, "cuMemsetD8", 3020, &driver->Set) && Find(get, "cuIpcGetMemHandle", 4010, &driver->GetHandle) &&
+         Find(get, "cuMemGetAddressRange", 3020, &driver->GetRange) &&
+         Find(get, "cuPointerGetAttribute", 4000, &driver->GetAttribute) &&
+         Find(get, "cuMemRetainAllocationHandle", 11000, &driver->Retain) &&
+         Find(get, "cuMemRelease", 10020, &driver->Release);
 }
 
 enum class Legacy { kUnknown, kYes, kNo };
@@ -67,4 +75,27 @@ int CommConnect(int channels) {
     if (driver.Free(buffer) != CUDA_SUCCESS) return -1;
   }
   return direct;
+}
+
+// As ncclRegister does with cuMem (NCCL 2.30: src/register/register.cc, ncclCuMemGetAddressRange). Memory without legacy
+// handles must be mapped memory, and each of its segments has an allocation handle.
+int CommRegister(unsigned long long address, unsigned long long bytes) {
+  Driver driver;
+  if (!Load(&driver)) return -1;
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  CUmemorytype type = CU_MEMORYTYPE_HOST;
+  int legacy = 0;
+  CUresult result = driver.GetRange(&base, &size, address);
+  if (result == CUDA_SUCCESS) result = driver.GetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  if (result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE) {
+    result = driver.GetAttribute(&legacy, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, base);
+  }
+  for (CUdeviceptr at = base; result == CUDA_SUCCESS && legacy == 0 && at < address + bytes; at += size) {
+    CUmemGenericAllocationHandle handle = 0;
+    result = driver.Retain(&handle, reinterpret_cast<void*>(at));
+    if (result == CUDA_SUCCESS) result = driver.Release(handle);
+    if (result == CUDA_SUCCESS) result = driver.GetRange(nullptr, &size, at);
+  }
+  return result;
 }
