@@ -43,6 +43,19 @@ void simgpuDeviceReset(int device);
 /* Returns the number of reports so far in this process. */
 uint64_t simgpuReports(void);
 
+/* Virtual time (SIMGPU_TIME), in nanoseconds. 0 without it. Of the calling thread's clock; of the last end of all work
+ * and clocks so far; of all waits of hosts for the device. */
+uint64_t simgpuTimeHost(void);
+uint64_t simgpuTimeMakespan(void);
+uint64_t simgpuTimeWaited(void);
+
+/* Returns the time that all threads' calls of an entry point took without waits. `base`: its name without version
+ * ("cuMemAlloc"); null: all entry points. */
+uint64_t simgpuTimeInCalls(const char* base);
+
+/* Keeps the calling thread's clock under `name` (a copy), for the list of marks in SIMGPU_TIME_FILE. */
+void simgpuTimeMark(const char* name);
+
 /* Adds `change` (+1 or -1) to this thread's depth inside a library that tells the checker itself. At depth above 0 a
  * witness below stays silent. Returns the depth before the change; 0 only queries. */
 int simgpuTeller(int change);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "simgpu/checker/virtual_time.h"
+
 namespace simgpu {
 namespace {
 
 void JoinClock(Clock* into, const Clock& from) {
   if (into->size() < from.size()) into->resize(from.size());
   for (size_t i = 0; i < from.size(); ++i) (*into)[i] = std::max((*into)[i], from[i]);
+  into->end = std::max(into->end, from.end);
 }
 
 }  // namespace
@@ -48,7 +51,10 @@ void Order::RemoveStream(int stream) {
 uint64_t Order::Ticks(int stream) const { return streams_[stream].clock[stream]; }
 
 void Order::Join(int stream, int other) {
-  if (Reached(streams_[stream].clock, {other, Ticks(other)})) return;
+  if (Reached(streams_[stream].clock, {other, Ticks(other)})) {
+    streams_[stream].clock.end = std::max(streams_[stream].clock.end, streams_[other].clock.end);
+    return;
+  }
   JoinClock(&streams_[stream].clock, streams_[other].clock);
 }
 
@@ -65,8 +71,26 @@ void Order::JoinDefaultStream(int stream) {
   }
 }
 
+// An operation begins once it is submitted, and the submitting call comes after the one before it on the stream.
+void Order::BeginInTime(int stream) {
+  Stream& s = streams_[stream];
+  HostComesAfter(s.submitted);
+  HostSubmits();
+  s.submitted = HostNow();
+  s.clock.end = std::max(s.clock.end, s.submitted);
+}
+
+void Order::Take(int stream, uint64_t nanoseconds, uint64_t* engine) {
+  uint64_t& end = streams_[stream].clock.end;
+  if (engine != nullptr) end = std::max(end, *engine);
+  end += nanoseconds;
+  if (engine != nullptr) *engine = end;
+  NoteEnd(end);
+}
+
 Epoch Order::Submit(int stream) {
   JoinDefaultStream(stream);
+  if (TimeMode()) BeginInTime(stream);
   return {stream, ++streams_[stream].clock[stream]};
 }
 
@@ -97,6 +121,7 @@ void Order::WaitGroup(int group, const Clock& moment) {
 }
 
 void Order::HostSaw(const Clock& moment) {
+  HostWaits(moment.end);
   if (Finished(moment)) return;
   JoinClock(&host_, moment);
 }

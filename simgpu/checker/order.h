@@ -18,7 +18,10 @@ struct Epoch {
   uint64_t tick = 0;
 };
 
-using Clock = std::vector<uint64_t>;  // indexed by stream; missing entries count as 0
+// A moment: the last operation of each stream, indexed by stream. Missing entries count as 0.
+struct Clock : std::vector<uint64_t> {
+  uint64_t end = 0;  // in virtual time, nanoseconds: when all of them are done (virtual_time.h)
+};
 
 enum class StreamKind : uint8_t {
   kLegacy,  // the NULL stream: it and the blocking streams of its group wait for each other
@@ -36,6 +39,10 @@ class Order {
   // O(streams). (It also comes after all work that the host has seen finished; Before and Finished account for that.)
   Epoch Submit(int stream);
 
+  // In virtual time: the last operation of the stream takes `nanoseconds`, from the end of all that it comes after.
+  // `engine`: it also begins after that moment, and its end is the next such moment.
+  void Take(int stream, uint64_t nanoseconds, uint64_t* engine = nullptr);
+
   // Returns the clock of the stream's last operation.
   const Clock& At(int stream) const { return streams_[stream].clock; }
 
@@ -49,7 +56,7 @@ class Order {
   // Adds no order between the group's streams. O(streams²).
   void WaitGroup(int group, const Clock& moment);
 
-  void HostSaw(const Clock& moment);  // the host waited until `moment`
+  void HostSaw(const Clock& moment);  // the host waited until `moment`, in virtual time too
   void HostSawStream(int stream) { HostSaw(streams_[stream].clock); }
   void HostSawGroup(int group);  // the host waited for the whole context
 
@@ -63,6 +70,7 @@ class Order {
  private:
   struct Stream {
     Clock clock;
+    uint64_t submitted = 0;  // in virtual time: the host's, at the last submission
     int group = -1;
     StreamKind kind = StreamKind::kBlocking;
     bool removed = false;
@@ -73,6 +81,7 @@ class Order {
   }
   uint64_t Ticks(int stream) const;
   void Join(int stream, int other);
+  void BeginInTime(int stream);
   void JoinDefaultStream(int stream);
   // Submits an operation that comes after the stream's own earlier ones and after `moment`, whatever the stream's kind.
   // The stream's number then stays taken until the host knows `moment`.

@@ -2,6 +2,7 @@
 // from device to device, for which the driver does not wait.
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/peer.h"
+#include "simgpu/driver/time_costs.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -40,6 +41,7 @@ CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t
   return Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY, [=](Driver& driver, Epoch op, uint64_t given_before) {
     driver.checker.Use(op, from, bytes, "a copy (from)", given_before);
     driver.checker.Use(op, to, bytes, "a copy (to)", given_before);
+    TakeCopy(driver, op.stream, to, from, bytes);
     return MoveBytes(driver, to, from, bytes);
   });
 }

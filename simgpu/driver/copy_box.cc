@@ -1,6 +1,7 @@
 // Two- and three-dimensional copies, row by row. Arrays are not simulated.
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/peer.h"
+#include "simgpu/driver/time_costs.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -93,6 +94,7 @@ CUresult CheckEnds(Driver& d, const Context* context, const Box& box) {
 }
 
 CUresult CopyRows(Driver& d, Epoch op, const Box& box, uint64_t given_before) {
+  TakeCopy(d, op.stream, box.to.base, box.from.base, box.width * box.height * box.depth);
   for (uint64_t z = 0; z < box.depth; ++z) {
     for (uint64_t y = 0; y < box.height; ++y) {
       const uint64_t from = box.from.base + z * box.from.slice + y * box.from.pitch;

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "simgpu/checker/report.h"
+#include "simgpu/checker/virtual_time.h"
 #include "simgpu/driver/caller.h"
 #include "simgpu/driver/delay.h"
+#include "simgpu/driver/time_costs.h"
 
 namespace simgpu {
 
@@ -37,6 +39,7 @@ struct CallCounter {
   int usual_error = 0;
   std::atomic<uint64_t> calls{0};
   std::vector<FailRule*> rules;
+  CallTime time;
   bool asks_caller = false;                 // a rule names an object
   std::map<std::string, uint64_t> callers;  // calls of each object, if counted; under the counters' lock
 };
@@ -163,6 +166,7 @@ void EndProcess() {
   if (IsInitialized()) {
     WriteCounts();
     FinishReports();
+    FinishTimes(TimesByName());
   }
   if (exit_status == 0 && ReportCount() > 0) {
     fflush(nullptr);
@@ -211,6 +215,7 @@ CallCounter* EntryPoint::Counter() {
   if (counter == nullptr) {
     counter = new CallCounter;
     counter->base = base;
+    CostOfCall(base, &counter->time);
     counter->usual_error = IsAllocation(base) ? kOutOfMemory : kUnknown;
     for (FailRule& rule : Rules()) {
       if (rule.base != "any" && rule.base != base) continue;
@@ -230,6 +235,7 @@ int EntryPoint::Enter(bool needs_init) {
   Delay();
   CallCounter* counter = Counter();
   counter->calls.fetch_add(1, std::memory_order_relaxed);
+  if (needs_init) HostEnters(&counter->time);
   if (counter->rules.empty() && !CountsCallers()) return 0;
   return EnterSlow(counter);
 }
@@ -253,8 +259,16 @@ int EntryPoint::EnterSlow(CallCounter* counter) {
   return error;
 }
 
+std::vector<NamedTime> TimesByName() {
+  std::vector<NamedTime> times;
+  std::lock_guard<std::mutex> lock(CountersLock());
+  for (const auto& [base, counter] : Counters()) times.push_back({base, &counter->time});
+  return times;
+}
+
 // The end begins when static objects older than cuInit are destroyed, as with the real driver.
 void SetInitialized() {
+  ReadTimeCosts();
   if (!initialized.exchange(true)) atexit([] { shut_down.store(true); });
 }
 bool IsInitialized() { return initialized.load(std::memory_order_acquire) && !forked.load(std::memory_order_relaxed); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "simgpu/checker/virtual_time.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"
 
@@ -96,11 +97,13 @@ SIMGPU_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
   if (InvalidateCaptures(d, context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   event->capture = nullptr;
   event->recorded = true;
-  event->moment.clear();
+  event->moment = Clock();
+  event->moment.end = HostNow();
   ForFamily(*context, [&](int group) {
     const Clock moment = d.order.AtGroup(group);
     if (moment.size() > event->moment.size()) event->moment.resize(moment.size());
     for (size_t i = 0; i < moment.size(); ++i) event->moment[i] = std::max(event->moment[i], moment[i]);
+    event->moment.end = std::max(event->moment.end, moment.end);
   });
   event->milliseconds = Milliseconds();
   return CUDA_SUCCESS;
@@ -123,7 +126,7 @@ SIMGPU_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
 }
 
 // Notes that the host knows the event's work to be finished.
-static CUresult HostSaw(Driver& d, CUevent handle) {
+static CUresult HostSaw(Driver& d, CUevent handle, bool query) {
   Event* event = From(handle);
   if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
   if (event->capture != nullptr && event->capture->graph != nullptr) {
@@ -131,6 +134,10 @@ static CUresult HostSaw(Driver& d, CUevent handle) {
     return CUDA_ERROR_CAPTURED_EVENT;
   }
   if (event->recorded) {
+    if (query && event->moment.end > HostNow()) {
+      HostPolls();
+      return CUDA_ERROR_NOT_READY;
+    }
     d.order.HostSaw(event->moment);
     TrimPools(d);
   }
@@ -140,12 +147,12 @@ static CUresult HostSaw(Driver& d, CUevent handle) {
 SIMGPU_API cuEventQuery(CUevent handle) {
   SIMGPU_ENTER(cuEventQuery);
   if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
-  return HostSaw(d, handle);
+  return HostSaw(d, handle, true);
 }
 
 SIMGPU_API cuEventSynchronize(CUevent handle) {
   SIMGPU_ENTER(cuEventSynchronize);
-  return HostSaw(d, handle);
+  return HostSaw(d, handle, false);
 }
 
 static CUresult ElapsedTime(float* milliseconds, CUevent start, CUevent end) {
@@ -157,7 +164,8 @@ static CUresult ElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   if (!a.recorded || !b.recorded || ((a.flags | b.flags) & CU_EVENT_DISABLE_TIMING) != 0) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  *milliseconds = static_cast<float>(b.milliseconds - a.milliseconds);
+  const auto virtual_time = static_cast<double>(b.moment.end) - static_cast<double>(a.moment.end);
+  *milliseconds = static_cast<float>(TimeMode() ? virtual_time / 1e6 : b.milliseconds - a.milliseconds);
   return CUDA_SUCCESS;
 }
 SIMGPU_API cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {

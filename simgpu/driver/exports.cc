@@ -2,6 +2,7 @@
 #include "simgpu/checker.h"
 #include "simgpu/checker/report.h"
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/time_costs.h"
 #include "simgpu/driver/work.h"
 
 #define SIMGPU_EXPORT extern "C" __attribute__((visibility("default")))
@@ -44,13 +45,17 @@ SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes
   if (FindStream(d, static_cast<CUstream>(stream_handle), DefaultStream::kLegacy, &stream) != CUDA_SUCCESS) return;
   const char* what = write != 0 ? "a library call (to)" : "a library call (from)";
   Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, [=](Driver& driver, Epoch op, uint64_t given_before) {
+    TakeMemory(driver, op.stream, bytes);
     driver.checker.Use(op, address, bytes, what, given_before);
     if (write != 0) WrittenByLibrary(driver, address, bytes);
     return CUDA_SUCCESS;
   });
 }
 
-SIMGPU_EXPORT void simgpuLibraryCall(int told) { CountWork(told != 0 ? Counted::kCallTold : Counted::kCallNotTold); }
+SIMGPU_EXPORT void simgpuLibraryCall(int told) {
+  CountWork(told != 0 ? Counted::kCallTold : Counted::kCallNotTold);
+  if (IsInitialized() && !IsShutDown()) HostTakesLibraryCall();
+}
 
 SIMGPU_EXPORT void simgpuDeviceReset(int device) {
   if (!IsInitialized() || IsShutDown()) return;
@@ -60,6 +65,19 @@ SIMGPU_EXPORT void simgpuDeviceReset(int device) {
 }
 
 SIMGPU_EXPORT uint64_t simgpuReports() { return ReportCount(); }
+
+SIMGPU_EXPORT uint64_t simgpuTimeHost() { return HostNow(); }
+SIMGPU_EXPORT uint64_t simgpuTimeMakespan() { return TimeMode() ? Makespan() : 0; }
+SIMGPU_EXPORT uint64_t simgpuTimeWaited() { return TimeMode() ? TotalWaited() : 0; }
+SIMGPU_EXPORT void simgpuTimeMark(const char* name) { MarkTime(name == nullptr ? "" : name); }
+
+SIMGPU_EXPORT uint64_t simgpuTimeInCalls(const char* base) {
+  uint64_t sum = 0;
+  for (const NamedTime& call : TimesByName()) {
+    if (base == nullptr || call.base == base) sum += call.time->taken.load();
+  }
+  return sum;
+}
 
 SIMGPU_EXPORT int simgpuTeller(int change) {
   const int before = teller_depth;

@@ -9,6 +9,7 @@
 #include "simgpu/driver/peer.h"
 #include "simgpu/driver/strided.h"
 #include "simgpu/driver/tensor_lists.h"
+#include "simgpu/driver/time_costs.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -26,7 +27,12 @@ struct Word {
 
 struct Grid {
   unsigned x, y;
+  uint64_t threads;  // of all blocks
 };
+
+uint64_t Threads(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz) {
+  return uint64_t{gx} * gy * gz * bx * by * bz;
+}
 
 void AddWords(Driver& d, const Kernel& kernel, Grid grid, const void* parameter, uint32_t bytes,
               std::vector<Word>* words) {
@@ -87,10 +93,11 @@ void CheckReach(Driver& d, const Context* context, const std::vector<Word>& word
   for (const Word& word : words) CheckKernelReaches(d, context, word.value, name);
 }
 
-RunWork KernelWork(const Context* context, Kernel* kernel, std::vector<Word> words) {
-  return [context, name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op,
-                                                                                         uint64_t given_before) {
+RunWork KernelWork(const Context* context, Kernel* kernel, std::vector<Word> words, uint64_t threads) {
+  return [context, name = kernel->name, known = kernel->known, time = KernelTime(kernel->name, threads),
+          words = std::move(words)](Driver& d, Epoch op, uint64_t given_before) {
     Count(known);
+    TakeKernel(d, op.stream, time);
     for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, name.c_str(), given_before);
     CheckReach(d, context, words, name.c_str());
@@ -108,7 +115,8 @@ CUresult Launch(Driver& d, CUfunction function, Grid grid, CUstream handle, void
     if (!d.written.empty()) {
       for (const Word& word : WordsOf(d, *kernel, grid, parameters, extra)) HandedToKernel(d, word.value);
     }
-    d.order.Submit(stream->order);
+    const Epoch op = d.order.Submit(stream->order);
+    TakeKernel(d, op.stream, KernelTime(kernel->name, grid.threads));
     return CUDA_SUCCESS;
   }
   if (parameters == nullptr && extra == nullptr && !kernel->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
@@ -117,19 +125,21 @@ CUresult Launch(Driver& d, CUfunction function, Grid grid, CUstream handle, void
   if (stream->capture == nullptr) {
     Count(kernel->known);
     const Epoch op = d.order.Submit(stream->order);
+    TakeKernel(d, op.stream, KernelTime(kernel->name, grid.threads));
     for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, kernel->name.c_str());
     CheckReach(d, stream->context, words, kernel->name.c_str());
     return CUDA_SUCCESS;
   }
-  return Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, KernelWork(stream->context, kernel, std::move(words)));
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL,
+                KernelWork(stream->context, kernel, std::move(words), grid.threads));
 }
 
 CUresult LaunchPlain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                      CUstream stream, void** parameters, void** extra, DefaultStream variant) {
   SIMGPU_ENTER(cuLaunchKernel);
   if (!ValidShape(gx, gy, gz, bx, by, bz)) return CUDA_ERROR_INVALID_VALUE;
-  return Launch(d, f, {gx, gy}, stream, parameters, extra, variant);
+  return Launch(d, f, {gx, gy, Threads(gx, gy, gz, bx, by, bz)}, stream, parameters, extra, variant);
 }
 
 CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra, DefaultStream variant) {
@@ -138,7 +148,9 @@ CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** parameters,
                                        config->blockDimY, config->blockDimZ)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return Launch(d, f, {config->gridDimX, config->gridDimY}, config->hStream, parameters, extra, variant);
+  const uint64_t threads = Threads(config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                                   config->blockDimY, config->blockDimZ);
+  return Launch(d, f, {config->gridDimX, config->gridDimY, threads}, config->hStream, parameters, extra, variant);
 }
 
 CUresult LaunchCooperative(CUfunction f, Grid grid, CUstream stream, void** parameters, DefaultStream variant) {
@@ -197,13 +209,13 @@ SIMGPU_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** p
 SIMGPU_API cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {
   return LaunchEx(config, f, parameters, extra, kPerThread);
 }
-SIMGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned, unsigned, unsigned, unsigned,
-                                     unsigned, CUstream stream, void** parameters) {
-  return LaunchCooperative(f, {gx, gy}, stream, parameters, kLegacy);
+SIMGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                     unsigned bz, unsigned, CUstream stream, void** parameters) {
+  return LaunchCooperative(f, {gx, gy, Threads(gx, gy, gz, bx, by, bz)}, stream, parameters, kLegacy);
 }
-SIMGPU_API cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned, unsigned, unsigned,
-                                          unsigned, unsigned, CUstream stream, void** parameters) {
-  return LaunchCooperative(f, {gx, gy}, stream, parameters, kPerThread);
+SIMGPU_API cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                          unsigned bz, unsigned, CUstream stream, void** parameters) {
+  return LaunchCooperative(f, {gx, gy, Threads(gx, gy, gz, bx, by, bz)}, stream, parameters, kPerThread);
 }
 SIMGPU_API cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   return HostFunction(stream, function, data, kLegacy);
@@ -229,7 +241,9 @@ static CUresult NodeWork(Driver& d, const Params& p, RunWork* work) {
   auto* kernel = reinterpret_cast<Kernel*>(FunctionOf(p));
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   WarnOnce(kernel);
-  *work = KernelWork(CurrentContext(), kernel, WordsOf(d, *kernel, {p.gridDimX, p.gridDimY}, p.kernelParams, p.extra));
+  const uint64_t threads = Threads(p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ);
+  *work = KernelWork(CurrentContext(), kernel,
+                     WordsOf(d, *kernel, {p.gridDimX, p.gridDimY, threads}, p.kernelParams, p.extra), threads);
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "simgpu/checker/virtual_time.h"
 #include "simgpu/driver/api.h"
 
 namespace simgpu {
@@ -20,6 +21,7 @@ CUresult Allocate(Driver& d, CUdeviceptr* result, uint64_t bytes) {
   if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
   Allocation* allocation = AllocateOnDevice(d, context, bytes);
   if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  HostTakesBytes(bytes);
   d.checker.Given(allocation->base, bytes, Teller::kDriver);
   *result = allocation->base;
   return CUDA_SUCCESS;
@@ -80,6 +82,7 @@ CUresult Free(CUdeviceptr address) {
     d.checker.UnknownFree(address);
     return CUDA_ERROR_INVALID_VALUE;
   }
+  HostTakesBytes(allocation->bytes);
   if (allocation->pool != nullptr) return FreeToPool(d, allocation, nullptr);
   if (DeviceHas(d, allocation->context)) HostSawFamily(d, allocation->context);
   d.checker.Returned(address, Teller::kDriver);
@@ -111,6 +114,7 @@ CUresult GetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) 
 
 CUresult HostAlloc(void** result, size_t bytes, unsigned flags) {
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HostTakesBytes(bytes);
   uint64_t base = 0;
   const CUresult status = AllocateHost(TheDriver(), &base, bytes, AllocationKind::kHost, flags);
   *result = reinterpret_cast<void*>(base);

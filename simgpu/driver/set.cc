@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/time_costs.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -16,6 +17,7 @@ struct Fill {
 };
 
 CUresult SetRows(Driver& d, Epoch op, const Fill& fill, uint64_t given_before) {
+  TakeMemory(d, op.stream, fill.width * fill.height);
   for (uint64_t y = 0; y < fill.height; ++y) {
     const uint64_t to = fill.to + y * fill.pitch;
     d.checker.Use(op, to, fill.width, "a memset", given_before);

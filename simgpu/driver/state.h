@@ -86,6 +86,8 @@ struct Device {
   unsigned primary_flags = 0;
   Pool default_pool;
   Pool* pool = nullptr;
+  // In virtual time: when each copy engine has done its work so far. An engine does it in the order of submission.
+  uint64_t copies_in_free = 0, copies_out_free = 0;
 };
 
 struct Driver {
@@ -112,6 +114,7 @@ struct Driver {
   std::unordered_map<UserObject*, std::unique_ptr<UserObject>> user_objects;
   std::vector<std::weak_ptr<Capture>> captures;
   uint64_t next_id = 1;
+  uint64_t compute_free = 0;  // in virtual time, if kernels run one at a time
 
   Driver();
   ~Driver();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "simgpu/checker/virtual_time.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"
 
@@ -93,8 +94,8 @@ static CUresult Destroy(CUstream handle) {
 SIMGPU_API cuStreamDestroy(CUstream handle) { return Destroy(handle); }
 SIMGPU_API cuStreamDestroy_v2(CUstream handle) { return Destroy(handle); }
 
-// All submitted work has run when the host asks, so a query waits as well.
-static CUresult Wait(Driver& d, CUstream handle, DefaultStream variant) {
+// Without virtual time all submitted work has run when the host asks, so a query waits as well.
+static CUresult Wait(Driver& d, CUstream handle, DefaultStream variant, bool query) {
   SIMGPU_STREAM(stream, handle, variant);
   if (stream->capture != nullptr) {
     stream->capture->valid = false;
@@ -102,6 +103,10 @@ static CUresult Wait(Driver& d, CUstream handle, DefaultStream variant) {
   }
   // The legacy stream waits for the blocking ones even if no work was submitted to it.
   if (stream == stream->context->legacy) d.order.Submit(stream->order);
+  if (query && d.order.At(stream->order).end > HostNow()) {
+    HostPolls();
+    return CUDA_ERROR_NOT_READY;
+  }
   d.order.HostSawStream(stream->order);
   TrimPools(d);
   return CUDA_SUCCESS;
@@ -109,14 +114,14 @@ static CUresult Wait(Driver& d, CUstream handle, DefaultStream variant) {
 
 static CUresult Synchronize(CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuStreamSynchronize);
-  return Wait(d, handle, variant);
+  return Wait(d, handle, variant, false);
 }
 SIMGPU_API cuStreamSynchronize(CUstream handle) { return Synchronize(handle, DefaultStream::kLegacy); }
 SIMGPU_API cuStreamSynchronize_ptsz(CUstream handle) { return Synchronize(handle, DefaultStream::kPerThread); }
 
 static CUresult Query(CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuStreamQuery);
-  return Wait(d, handle, variant);
+  return Wait(d, handle, variant, true);
 }
 SIMGPU_API cuStreamQuery(CUstream handle) { return Query(handle, DefaultStream::kLegacy); }
 SIMGPU_API cuStreamQuery_ptsz(CUstream handle) { return Query(handle, DefaultStream::kPerThread); }

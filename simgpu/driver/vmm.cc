@@ -2,6 +2,7 @@
 // page tables never change, so thousands of 2 MiB mappings cost nothing there.
 #include <algorithm>
 
+#include "simgpu/checker/virtual_time.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/peer.h"
 
@@ -89,6 +90,7 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
     EmptyPools(d, device.ordinal);
     if (!device.physical.Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  HostTakesBytes(bytes);
   auto handle = std::make_unique<Handle>(bytes);
   handle->device = device.ordinal;
   *result = reinterpret_cast<CUmemGenericAllocationHandle>(handle.get());
@@ -123,6 +125,7 @@ SIMGPU_API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGener
   if (next != all.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) {
     return CUDA_ERROR_INVALID_VALUE;  // mapped already
   }
+  HostTakesBytes(bytes);
   Mapping mapping;
   mapping.bytes = bytes;
   mapping.handle = h;
@@ -137,6 +140,7 @@ SIMGPU_API cuMemUnmap(CUdeviceptr address, size_t bytes) {
   SIMGPU_ANY_CONTEXT();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ForEachMapping(d, address, bytes, [](uint64_t, Mapping*) {})) return CUDA_ERROR_INVALID_VALUE;
+  HostTakesBytes(bytes);
   d.checker.TakenAway(address, address + bytes, "cuMemUnmap");
   ForEachMapping(d, address, bytes, [&d](uint64_t base, Mapping* mapping) {
     Handle* handle = mapping->handle;
@@ -173,6 +177,7 @@ SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDe
     if (m->devices == 0 || access != 0) m->access = access;
   });
   if (!mapped) return CUDA_ERROR_INVALID_VALUE;
+  HostTakesBytes(bytes);
   if (taken != 0) d.memory.Changed();
   return CUDA_SUCCESS;
 }

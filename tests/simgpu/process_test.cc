@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 
 #include "tests/simgpu/reports.h"
 
@@ -39,10 +40,13 @@ TEST(Process, FailuresByCaller) {
 }
 
 TEST(Process, BadSettingsAreOneLine) {
-  for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc", "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
-                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3",
-                          "SIMGPU_DELAY=soon", "SIMGPU_DELAY=-1", "SIMGPU_DELAY=1000001", "SIMGPU_MEMORY=lots",
-                          "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G", "SIMGPU_DEVICES=many", "SIMGPU_VALUES=some"}) {
+  for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc",      "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
+                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3",       "SIMGPU_FAIL=any@!:3",
+                          "SIMGPU_DELAY=soon",           "SIMGPU_DELAY=-1",          "SIMGPU_DELAY=1000001",
+                          "SIMGPU_MEMORY=lots",          "SIMGPU_MEMORY=1K",         "SIMGPU_MEMORY=-3G",
+                          "SIMGPU_DEVICES=many",         "SIMGPU_VALUES=some",       "SIMGPU_TIME=yes",
+                          "SIMGPU_TIME=kernel=",         "SIMGPU_TIME=kernel=-1",    "SIMGPU_TIME=pcie=0",
+                          "SIMGPU_TIME=kernel=1+1",      "SIMGPU_TIME=compute=two",  "SIMGPU_TIME=@/no/such/file"}) {
     const CheckedOutcome outcome = Case("Start", bad);
     EXPECT_EQ(outcome.code, 2) << bad;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
@@ -71,6 +75,20 @@ TEST(Process, CountsCalls) {
   EXPECT_NE(counts.find("\ncuMemCreate 3\n"), std::string::npos) << counts;
   EXPECT_NE(counts.find("\ncuMemRelease 1\n"), std::string::npos) << counts;
   unlink(path.c_str());
+}
+
+// The clock is the calls' alone: five requests of 10 µs, one of which is refused, and the first call of all.
+TEST(Process, WritesVirtualTime) {
+  const std::string path = testing::TempDir() + "/simgpu_times_" + std::to_string(getpid());
+  const std::string costs = path + ".costs";
+  std::ofstream(costs) << "# all calls\ncall=0\ncuMemAlloc = 10, cuMemCreate=0\n";
+  EXPECT_CLEAN(Case("OutOfMemory", "SIMGPU_MEMORY=8M SIMGPU_TIME=@" + costs + " SIMGPU_TIME_FILE=" + path));
+  const std::string times = ReadFile(path);
+  EXPECT_NE(times.find("\"cuMemAlloc\": {\"calls\": 5, \"ms\": 0.050000, \"waited_ms\": 0.000000}"), std::string::npos)
+      << times;
+  EXPECT_NE(times.find("\"makespan_ms\": "), std::string::npos) << times;
+  unlink(path.c_str());
+  unlink(costs.c_str());
 }
 
 TEST(Process, CountsCallers) {
