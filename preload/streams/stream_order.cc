@@ -212,8 +212,9 @@ void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
   for (const uint32_t stream : streams) {
     const uint64_t tick = tick_.fetch_add(1) + 1;
     // A gone stream left no event that is late enough. Such a use counts as any stream, which waits for the barrier.
-    // Where streams may end unannounced, the event is recorded now, while the program still answers for the stream.
-    const bool gone = stream == kAllStreams || streams_.Get(stream).gone || (ByContexts() && !RecordNow(stream));
+    // The event is recorded now: one recorded when it is needed would stand for all work until then. Where streams may
+    // end unannounced, the program also answers for the stream's handle only now.
+    const bool gone = stream == kAllStreams || streams_.Get(stream).gone || (!RecordNow(stream) && ByContexts());
     if (!gone) streams_.NoteRelease(stream, tick);
     after->Add(gone ? kAllStreams : stream, tick);
   }

@@ -1,0 +1,94 @@
+// What memory of hotpack costs in virtual time, on streams of PyTorch's kind. torch_time_client MODE
+// Work is a memset at 1 GB/s, so a MiB takes about a millisecond. Calls take nothing.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "preload/torch/hotpack_torch.h"
+#include "tests/preload/client_api.h"
+
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+constexpr double kMs = 1.048576;  // of a MiB
+constexpr int kSteps = 60;
+
+CUstream NewStream() {
+  CUstream stream = nullptr;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  return stream;
+}
+
+CUevent NewEvent(unsigned flags = CU_EVENT_DEFAULT) {
+  CUevent event = nullptr;
+  OK(cuEventCreate(&event, flags));
+  return event;
+}
+
+void* Allocate(size_t bytes, CUstream stream) { return hotpack_torch_malloc(static_cast<ssize_t>(bytes), 0, stream); }
+void Free(void* block, size_t bytes, CUstream stream) {
+  hotpack_torch_free(block, static_cast<ssize_t>(bytes), 0, stream);
+}
+void Use(void* block, size_t bytes, CUstream stream) {
+  OK(cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(block), 0, bytes, stream));
+}
+
+void WaitFor(CUstream stream, CUstream other) {
+  static const CUevent event = NewEvent(CU_EVENT_DISABLE_TIMING);
+  OK(cuEventRecord(event, other));
+  OK(cuStreamWaitEvent(stream, event, 0));
+}
+
+// Prints the longest of the later steps.
+void Print(const std::vector<CUevent>& begin, const std::vector<CUevent>& end) {
+  float longest = 0;
+  for (int i = kSteps / 2; i < kSteps; ++i) {
+    float ms = 0;
+    OK(cuEventElapsedTime(&ms, begin[i], end[i]));
+    if (ms > longest) longest = ms;
+  }
+  printf("ms %.3f\n", longest / kMs);
+}
+
+// The side stream uses a block of the main stream once, then has much other work. The main stream goes on with memory
+// of that size. Its own work is 3 units, and it may wait for the use, 1 unit.
+void Recorded() {
+  const CUstream main = NewStream(), side = NewStream();
+  CUdeviceptr other = 0;
+  OK(cuMemAlloc(&other, kMiB));
+  std::vector<CUevent> begin, end;
+  for (int step = 0; step < kSteps; ++step) {
+    begin.push_back(NewEvent());
+    end.push_back(NewEvent());
+    OK(cuEventRecord(begin.back(), main));
+    void* block = Allocate(kMiB, main);
+    Use(block, kMiB, main);
+    WaitFor(side, main);
+    Use(block, kMiB, side);
+    hotpack_torch_record_stream(block, side);
+    Free(block, kMiB, main);
+    for (int i = 0; i < 20; ++i) OK(cuMemsetD8Async(other, 0, kMiB, side));
+    void* next = Allocate(kMiB, main);
+    for (int i = 0; i < 2; ++i) Use(next, kMiB, main);
+    Free(next, kMiB, main);
+    OK(cuEventRecord(end.back(), main));
+    OK(cuCtxSynchronize());
+  }
+  Print(begin, end);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK(argc == 2);
+  OK(cuInit(0));
+  CUcontext context = nullptr;
+  OK(cuDevicePrimaryCtxRetain(&context, 0));
+  OK(cuCtxSetCurrent(context));
+  hotpack_torch_init(1);
+  CHECK(strcmp(argv[1], "recorded") == 0);
+  Recorded();
+  printf("done\n");
+}

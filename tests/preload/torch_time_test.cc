@@ -1,0 +1,40 @@
+// The time that hotpack's order between streams costs, in virtual time (SIMGPU_TIME): with libhotpack.so alone, and
+// under the preload.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/preload/torch_run.h"
+
+namespace {
+
+using hotpack_test::TorchRun;
+
+constexpr char kCosts[] =
+    "call=0,cuMemset=0,memory=1,cuEventRecord=0,cuStreamWaitEvent=0,cuCtxSynchronize=0,cuEventQuery=0,cuMemAlloc=0,"
+    "cuMemAddressReserve=0,cuMemCreate=0,cuMemMap=0,cuMemSetAccess=0,cuMemUnmap=0";
+
+class TorchTime : public testing::TestWithParam<const char*> {
+ protected:
+  // Returns the longest of the later steps on the main stream, in units of a MiB's work.
+  static double Longest(const std::string& mode) {
+    const TorchRun run =
+        hotpack_test::RunTorchClient(GetParam(), {"torch_time_client", mode}, {{"SIMGPU_TIME", kCosts}});
+    EXPECT_EQ(run.outcome.code, 0) << run.outcome.err.substr(0, 4000);
+    EXPECT_THAT(run.outcome.out, testing::HasSubstr("done"));
+    EXPECT_THAT(run.reports, testing::Not(testing::HasSubstr("REPORT")));
+    const size_t at = run.outcome.out.find("ms ");
+    return at == std::string::npos ? -1 : std::stod(run.outcome.out.substr(at + 3));
+  }
+};
+
+// A use on another stream ends with an event at the release. An event recorded at the next request would stand for the
+// 20 units of work that the other stream has had since.
+TEST_P(TorchTime, ARecordedUseIsWaitedForAlone) {
+  const double units = Longest("recorded");
+  EXPECT_GE(units, 3);
+  EXPECT_LE(units, 4.01);
+}
+
+INSTANTIATE_TEST_SUITE_P(How, TorchTime, testing::Values("alone", "preload"),
+                         [](const auto& how) { return std::string(how.param); });
+
+}  // namespace
