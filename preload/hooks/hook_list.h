@@ -45,9 +45,11 @@
     (CUmemGenericAllocationHandle * handle, void* address))                                  \
   X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1, (CUipcMemHandle * handle, CUdeviceptr address))
 
-// peer_hooks.cc, pool_hooks.cc
+// peer_hooks.cc, pool_hooks.cc, memory_hooks.cc
 #define HOTPACK_PEER_HOOKS(X)                                                                      \
   X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1, (CUmemoryPool pool, size_t keep))                \
+  X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, 1,                                      \
+    (CUmemoryPool pool, CUmemPool_attribute attribute, void* value))                               \
   X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1, (CUcontext peer, unsigned int flags)) \
   X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1, (CUmemoryPool pool, const CUmemAccessDesc* map, size_t count))
 

@@ -1,4 +1,5 @@
 // The hooks that serve device memory. Requests that hotpack does not serve pass through to the driver.
+#include <algorithm>
 #include <atomic>
 
 #include "preload/hooks/hook_table.h"
@@ -16,8 +17,12 @@ using hotpack::RetryAfterTrim;
 
 namespace {
 
-// Set once the program makes a pool other than the default one current on some device.
+// Set once the program makes a pool other than the default one current on some device, or limits the default one.
 constinit std::atomic<bool> other_pool_made_current{false};
+
+// Devices, a bit each, whose default pool must not insert waits between streams. hotpack's order between streams does.
+constinit std::atomic<uint64_t> pools_without_waits{0};
+constexpr int kDeviceBits = 64;
 
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
@@ -31,13 +36,36 @@ bool IsDefaultPool(CUmemoryPool pool) {
          driver->DeviceGetDefaultMemPool(&default_pool, device) == CUDA_SUCCESS && default_pool == pool;
 }
 
+// Notes for which devices the pool is the default one, and may not insert waits.
+void NoteInternalDependencies(CUmemoryPool pool, bool allowed) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  int devices = 0;
+  if (driver == nullptr || driver->DeviceGetDefaultMemPool == nullptr || driver->DeviceGetCount == nullptr) return;
+  if (driver->DeviceGetCount(&devices) != CUDA_SUCCESS) return;
+  for (int device = 0; device < std::min(devices, kDeviceBits); ++device) {
+    CUmemoryPool own = nullptr;
+    if (driver->DeviceGetDefaultMemPool(&own, device) != CUDA_SUCCESS || own != pool) continue;
+    const uint64_t bit = uint64_t{1} << device;
+    allowed ? pools_without_waits.fetch_and(~bit) : pools_without_waits.fetch_or(bit);
+    other_pool_made_current.store(true, std::memory_order_relaxed);  // from now on requests are checked
+  }
+}
+
+bool MayInsertWaits() {
+  const uint64_t without = pools_without_waits.load(std::memory_order_relaxed);
+  CUdevice device = 0;
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  return without == 0 || (driver != nullptr && driver->CtxGetDevice(&device) == CUDA_SUCCESS && device < kDeviceBits &&
+                          (without >> device & 1) == 0);
+}
+
 bool CurrentPoolIsDefault() {
   if (!other_pool_made_current.load(std::memory_order_relaxed)) return true;
   const hotpack::CudaDriver* driver = hotpack::Driver();
   CUdevice device = 0;
   CUmemoryPool pool = nullptr;
   return driver != nullptr && driver->DeviceGetMemPool != nullptr && driver->CtxGetDevice(&device) == CUDA_SUCCESS &&
-         driver->DeviceGetMemPool(&pool, device) == CUDA_SUCCESS && IsDefaultPool(pool);
+         driver->DeviceGetMemPool(&pool, device) == CUDA_SUCCESS && IsDefaultPool(pool) && MayInsertWaits();
 }
 
 // Returns true if it served the request and set *address. The engine does not throw by contract; a bad_alloc on the way
@@ -77,7 +105,7 @@ bool ServeFromCurrentPool(CUdeviceptr* address, size_t bytes, CUstream stream) n
 }
 
 bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept {
-  return ServeAsync(address, bytes, stream, [=] { return IsDefaultPool(pool); });
+  return ServeAsync(address, bytes, stream, [=] { return IsDefaultPool(pool) && MayInsertWaits(); });
 }
 
 // Returns the driver's answer to a request that was not served.
@@ -183,6 +211,15 @@ CUresult Hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   HookScope scope;
   if (scope.Active()) other_pool_made_current.store(true, std::memory_order_relaxed);
   return HOTPACK_NEXT(cuDeviceSetMemPool)(device, pool);
+}
+
+CUresult Hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  HookScope scope;
+  const CUresult result = HOTPACK_NEXT(cuMemPoolSetAttribute)(pool, attribute, value);
+  if (scope.Active() && result == CUDA_SUCCESS && attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
+    NoteInternalDependencies(pool, *static_cast<const int*>(value) != 0);
+  }
+  return result;
 }
 
 CUresult Hook_cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {

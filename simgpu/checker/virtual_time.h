@@ -1,4 +1,4 @@
-// Virtual time: a clock for each host thread. Streams have theirs in order.h. Nothing here sleeps or reads a real clock,
+// Virtual time: a clock for each host thread. Streams have theirs in order.h. Nothing sleeps or reads a real clock,
 // so the same calls take the same time on every machine.
 //
 // A thread's clock goes on with its driver calls and waits alone. What a program does between two calls takes no time.

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "preload/torch/hotpack_torch.h"
@@ -44,7 +45,7 @@ void WaitFor(CUstream stream, CUstream other) {
 // Prints the longest of the later steps.
 void Print(const std::vector<CUevent>& begin, const std::vector<CUevent>& end) {
   float longest = 0;
-  for (int i = kSteps / 2; i < kSteps; ++i) {
+  for (size_t i = begin.size() / 2; i < begin.size(); ++i) {
     float ms = 0;
     OK(cuEventElapsedTime(&ms, begin[i], end[i]));
     if (ms > longest) longest = ms;
@@ -79,6 +80,69 @@ void Recorded() {
   Print(begin, end);
 }
 
+// A copy stream fetches the next small batch while the main stream computes, 8 units each: without overlap a step takes
+// 16. The batch is released early, so the lowest placements put activations there.
+void Prefetch() {
+  const CUstream main = NewStream(), copies = NewStream();
+  std::vector<CUevent> begin, end;
+  constexpr size_t kActivation = 32 * kMiB;
+  constexpr int kLayers = 4;
+  const auto fetch = [&] {
+    void* batch = Allocate(kMiB, copies);
+    for (int i = 0; i < 8; ++i) Use(batch, kMiB, copies);
+    return batch;
+  };
+  void* next = fetch();
+  for (int step = 0; step < kSteps; ++step) {
+    begin.push_back(NewEvent());
+    end.push_back(NewEvent());
+    OK(cuEventRecord(begin.back(), main));
+    WaitFor(main, copies);
+    void* batch = next;
+    hotpack_torch_record_stream(batch, main);
+    next = fetch();
+    void* activations[kLayers];
+    for (int layer = 0; layer < kLayers; ++layer) {
+      const size_t bytes = kActivation + (layer + 1) * kMiB / 2;
+      activations[layer] = Allocate(bytes, main);
+      for (int i = 0; i < 2; ++i) Use(activations[layer], kMiB, main);
+      if (layer == 0) Free(batch, kMiB, copies);
+    }
+    for (int layer = 0; layer < kLayers; ++layer) Free(activations[layer], kActivation + (layer + 1) * kMiB / 2, main);
+    OK(cuEventRecord(end.back(), main));
+  }
+  OK(cuCtxSynchronize());
+  Print(begin, end);
+}
+
+// A stream has pending work when another one asks for memory that it released, and the host has waited since. The
+// default pool must not insert a wait for that work (CUDA runtime API, pool attributes).
+void WithoutInternalDependencies() {
+  const CUstream first = NewStream(), second = NewStream();
+  CUmemoryPool pool = nullptr;
+  OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  int no = 0;
+  OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no));
+  CUdeviceptr pending = 0, block = 0;
+  OK(cuMemAlloc(&pending, kMiB));
+  OK(cuMemsetD8Async(pending, 0, kMiB, second));
+  OK(cuMemAllocAsync(&block, 64 * kMiB, first));
+  OK(cuMemsetD8Async(block, 0, kMiB, first));
+  OK(cuMemFreeAsync(block, first));
+  OK(cuCtxSynchronize());
+  for (int i = 0; i < 20; ++i) OK(cuMemsetD8Async(pending, 0, kMiB, first));
+  const CUevent begin = NewEvent(), end = NewEvent();
+  OK(cuEventRecord(begin, second));
+  OK(cuMemAllocAsync(&block, 64 * kMiB, second));
+  OK(cuMemsetD8Async(block, 0, kMiB, second));
+  OK(cuEventRecord(end, second));
+  OK(cuCtxSynchronize());
+  Print({{begin}}, {{end}});
+}
+
+constexpr std::pair<const char*, void (*)()> kModes[] = {
+    {"recorded", Recorded}, {"prefetch", Prefetch}, {"pool", WithoutInternalDependencies}};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -88,7 +152,8 @@ int main(int argc, char** argv) {
   OK(cuDevicePrimaryCtxRetain(&context, 0));
   OK(cuCtxSetCurrent(context));
   hotpack_torch_init(1);
-  CHECK(strcmp(argv[1], "recorded") == 0);
-  Recorded();
+  for (const auto& [name, run] : kModes) {
+    if (strcmp(argv[1], name) == 0) run();
+  }
   printf("done\n");
 }

@@ -34,7 +34,22 @@ TEST_P(TorchTime, ARecordedUseIsWaitedForAlone) {
   EXPECT_LE(units, 4.01);
 }
 
+// With libhotpack.so alone. At least 95 % of the overlap: a step of 8 units, not of 16.
+using PrefetchTime = TorchTime;
+TEST_P(PrefetchTime, APrefetchStreamOverlapsWithCompute) {
+  const double units = Longest("prefetch");
+  EXPECT_GE(units, 7.99);
+  EXPECT_LE(units, 8 + 0.05 * 8);
+}
+
 INSTANTIATE_TEST_SUITE_P(How, TorchTime, testing::Values("alone", "preload"),
                          [](const auto& how) { return std::string(how.param); });
+
+INSTANTIATE_TEST_SUITE_P(How, PrefetchTime, testing::Values("alone"));
+
+// A pool that forbids inserted waits is the driver's: the other stream's 20 units are not waited for.
+using PoolTime = TorchTime;
+TEST_P(PoolTime, InsertsNoWaitsWhereThePoolForbidsThem) { EXPECT_EQ(Longest("pool"), 1); }
+INSTANTIATE_TEST_SUITE_P(How, PoolTime, testing::Values("preload"));
 
 }  // namespace
