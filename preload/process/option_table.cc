@@ -72,6 +72,14 @@ bool ParseEnabled(const char* value, Options* options) {
   return true;
 }
 
+bool ParseAlignment(const char* value, Options* options) {
+  if (value[0] == '\0' || value[strspn(value, "0123456789")] != '\0' || strlen(value) > 5) return false;
+  const uint64_t bytes = strtoull(value, nullptr, 10);
+  if (bytes < 512 || bytes > 65536 || (bytes & (bytes - 1)) != 0) return false;
+  options->alignment = bytes;
+  return true;
+}
+
 bool ParseArena(const char* value, Options* options) {
   constexpr char kSized[] = "plain:";
   constexpr size_t kSizedLength = sizeof(kSized) - 1;

@@ -16,6 +16,8 @@ namespace hotpack {
 #define HOTPACK_OPTIONS(X)                                                                                             \
   X(Enabled, "HOTPACK", "", "0, 1 or record", "1",                                                                     \
     "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
+  X(Alignment, "HOTPACK_ALIGNMENT", "--alignment", "a power of two from 512 to 65536", "512",                          \
+    "blocks of 1 MiB and more begin at multiples of this many bytes; some ways of GPUDirect RDMA need 65536")          \
   X(Arena, "HOTPACK_ARENA", "--arena", "auto, vmm, plain or plain:MEBIBYTES", "auto",                                  \
     "what the arena is made of: virtual memory management, or one `cuMemAlloc`; auto is vmm where copies allow it")    \
   X(Cupti, "HOTPACK_CUPTI", "--cupti", "a number of iterations, or all", "none",                                       \

@@ -16,6 +16,7 @@ struct Options {
   bool enabled = true;            // HOTPACK, HOTPACK_ONLY, HOTPACK_EXCEPT, tools; false: every hook passes through
   bool record = false;            // HOTPACK=record: the driver serves the requests, hotpack records them
   bool free_sync_always = false;  // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
+  uint64_t alignment = 512;       // HOTPACK_ALIGNMENT: of blocks of at least 1 MiB, in bytes
   ArenaKind arena = ArenaKind::kAutomatic;  // HOTPACK_ARENA=plain: one cuMemAlloc, no virtual memory management
   uint64_t plain_arena_bytes = 0;           // HOTPACK_ARENA=plain:<MiB>, in bytes; 0: most of the free memory
   ExtentLimits extents;                     // HOTPACK_HANDLE=<MiB>:<part>

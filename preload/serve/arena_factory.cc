@@ -157,6 +157,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;
   options.avoid_stream_edges = GetOptions().avoid_stream_edges;
+  options.large_alignment = GetOptions().alignment;
   if (GetOptions().wait_plan) {
     options.logical_time = true;
     options.plan_time_limit_ns = kLogicalPlanLimitNs;

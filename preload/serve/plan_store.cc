@@ -104,6 +104,12 @@ std::shared_ptr<const SavedPlan> PlanStore::Load() try {
         static_cast<unsigned long long>(device_bytes_ >> 20));
     return nullptr;
   }
+  const uint64_t alignment = GetOptions().alignment;
+  if (!IsAligned(*plan, alignment)) {
+    Log("the plan in %s is not used: its blocks are not aligned to %llu bytes (HOTPACK_ALIGNMENT)", path_.c_str(),
+        static_cast<unsigned long long>(alignment));
+    return nullptr;
+  }
   return plan;
 } catch (const std::bad_alloc&) {
   return nullptr;

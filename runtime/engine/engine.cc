@@ -25,6 +25,7 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_}, options.plan_time_limit_ns,
                  options.logical_time, options.avoid_stream_edges, [this] { Save(options_.plan_time_limit_ns); }) {
   attention_ = guards_ != nullptr;
+  pages_.SetLargeAlignment(options.large_alignment);
   FlushStats();
 }
 

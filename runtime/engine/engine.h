@@ -52,6 +52,9 @@ struct EngineOptions {
   uint64_t window = 1 << 20;       // requests remembered for iteration detection (bounds memory: 8 B each)
   // Requests served by best fit without a plan, after which the driver's pool is compared.
   uint64_t never_hot_requests = 1 << 20;
+  // Blocks of at least 1 MiB begin at multiples of this many bytes: a power of two from 512 to the size of a chunk. Not
+  // in debug mode, nor in managed memory.
+  uint64_t large_alignment = 512;
   GuardOptions guard;          // debug mode
   uint64_t managed_limit = 0;  // bytes of managed memory that may back blocks while there is no plan; 0: none
   // For the user, one line without its end; called without a lock; null: no lines.

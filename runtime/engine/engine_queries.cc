@@ -123,8 +123,8 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns)
   {
     EngineLock lock(mutex_);
     if (warm_.on_trial()) return nullptr;
-    run = {scripts_.ScriptsByUse(), warm_.anchor(), blocks_.live_peak_units() * kBlockUnit, pages_.arena().chunk(),
-           memory_->TotalBytes()};
+    run = {scripts_.ScriptsByUse(), warm_.anchor(),        blocks_.live_peak_units() * kBlockUnit,
+           pages_.arena().chunk(),  memory_->TotalBytes(), options_.large_alignment};
   }
   return saver_.Make(std::move(run), history_, pack_limit_ns);
 }

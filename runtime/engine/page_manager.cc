@@ -233,7 +233,9 @@ bool PageManager::PlaceInIdleRange(const EngineRequest& request, DeviceAddress* 
 
 // Finds a place in the zone, with pages, where no block lives and no entry comes during the next `age` requests.
 bool PageManager::ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address) {
-  uint32_t begin = follower_->FindIdleRange(units, age, static_cast<uint32_t>(zone_used_ / kBlockUnit), WithoutPages());
+  const auto alignment = static_cast<uint32_t>(arena_.AlignmentOf(units * kBlockUnit) / kBlockUnit);
+  const auto height = static_cast<uint32_t>(zone_used_ / kBlockUnit);
+  const uint32_t begin = follower_->FindIdleRange(units, age, height, WithoutPages(), alignment);
   if (begin == kNone) return false;
   follower_->AddForeign(begin, begin + units);
   *address = AddressOf(begin);

@@ -55,6 +55,7 @@ class PageManager {
 
   // --- memory for blocks --------------------------------------------------------------------------------------------
   MemoryStatus Open(EngineLock& lock);
+  void SetLargeAlignment(uint64_t bytes) { arena_.SetLargeAlignment(bytes); }
   bool TryAllocate(uint64_t bytes, DeviceAddress* address) { return arena_.TryAllocate(bytes, address); }
   // Places a displaced block in the planned zone, where no entry comes during the block's expected life. Returns false
   // if there is no such place.

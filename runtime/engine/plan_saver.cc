@@ -70,7 +70,7 @@ std::shared_ptr<const SavedPlan> PlanSaver::Make(RunToSave run, const History& h
   const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;
   for (const auto& script : run.scripts) {
     if (!plan->scripts.empty() && !script->fragments.empty() && RequestTimer::Now() > until) continue;
-    auto whole = WithoutFragments(script, pack_limit_ns);
+    auto whole = WithoutFragments(script, pack_limit_ns, run.large_alignment);
     if (!whole && plan->scripts.empty()) return nullptr;  // the opening belongs to this script
     if (whole) plan->scripts.push_back(std::move(whole));
   }

@@ -24,6 +24,7 @@ struct RunToSave {
   uint64_t live_peak_bytes = 0;
   uint64_t chunk_bytes = 0;
   uint64_t device_bytes = 0;
+  uint64_t large_alignment = kBlockUnit;  // EngineOptions
 };
 
 class PlanSaver {

@@ -248,7 +248,8 @@ void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
 }
 
 PlanSettings PlanScheduler::Settings() const {
-  return {parts_.pages->arena().chunk(), time_limit_ns_, on_demand_, avoid_stream_edges_};
+  const Arena& arena = parts_.pages->arena();
+  return {arena.chunk(), time_limit_ns_, on_demand_, arena.large_alignment(), avoid_stream_edges_};
 }
 
 // Plans the hot iteration, or an improved profile of it.

@@ -53,7 +53,8 @@ bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
   uint64_t length = 0;
-  if (!free_.BestFit(bytes, &begin, &length)) return false;
+  const uint64_t alignment = AlignmentOf(bytes);
+  if (!free_.BestFit(bytes + alignment - kBlockUnit, &begin, &length)) return false;
   const DeviceAddress end = begin + length;
   const auto extent_end = [this](DeviceAddress at) {
     const AddressRange extent = ExtentAt(at);
@@ -63,10 +64,12 @@ bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   const DeviceAddress first = ExtentAt(begin).begin == begin ? begin : extent_end(begin);
   const DeviceAddress last = std::max(first, extent_end(end - 1) == end ? end : ExtentAt(end - 1).begin);
   const bool roomy = reserved_ >= 64 * chunk_;
+  const auto up = [alignment](DeviceAddress at) { return (at + alignment - 1) & ~(alignment - 1); };
+  const auto down = [alignment](DeviceAddress at) { return at & ~(alignment - 1); };
   std::pair<uint64_t, uint64_t> best{UINT64_MAX, 0};
-  for (DeviceAddress at : {begin, end - bytes, first, last - bytes}) {
+  for (DeviceAddress at : {up(begin), down(end - bytes), up(first), down(last - bytes)}) {
     if (at < begin || at + bytes > end) continue;
-    if (!roomy && at != begin && at != end - bytes) continue;
+    if (!roomy && at != up(begin) && at != down(end - bytes)) continue;
     const DeviceAddress touched_begin = ExtentAt(at).begin, touched_end = extent_end(at + bytes - 1);
     const uint64_t touched = roomy ? touched_end - touched_begin : 0;
     const DeviceAddress from = std::max(touched_begin, first), to = std::min(touched_end, last);
@@ -81,7 +84,9 @@ bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
 }
 
 bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
-  if (!small_.BestFit(bytes, address)) return false;
+  const uint64_t alignment = AlignmentOf(bytes);
+  if (!small_.BestFit(bytes + alignment - kBlockUnit, address)) return false;
+  *address = (*address + alignment - 1) & ~(alignment - 1);
   small_.Remove(*address, bytes);
   MarkUsed(*address, bytes);
   return true;
@@ -144,6 +149,7 @@ struct Arena::Run {
 // end of a free run, or against a mapped piece of one.
 bool Arena::ChooseWindow(uint64_t bytes, AddressRange* window) const {
   uint64_t best_missing = UINT64_MAX;
+  const uint64_t mask = AlignmentOf(bytes) - 1;
   auto consider = [&](const Run& run, DeviceAddress begin) {
     if (begin < run.begin || begin + bytes > run.end) return;
     uint64_t missing = MissingChunks(begin, begin + bytes);
@@ -154,10 +160,10 @@ bool Arena::ChooseWindow(uint64_t bytes, AddressRange* window) const {
   };
   auto close = [&](const Run& run) {
     if (run.end - run.begin < bytes) return;
-    consider(run, run.begin);
+    consider(run, (run.begin + mask) & ~mask);
     for (const AddressRange& piece : run.mapped) {
-      consider(run, piece.begin);
-      if (piece.begin + piece.bytes >= bytes) consider(run, piece.begin + piece.bytes - bytes);
+      consider(run, (piece.begin + mask) & ~mask);
+      if (piece.begin + piece.bytes >= bytes) consider(run, (piece.begin + piece.bytes - bytes) & ~mask);
     }
   };
   auto mapped = free_.ranges().begin(), mapped_end = free_.ranges().end();

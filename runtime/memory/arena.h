@@ -29,11 +29,14 @@
 #include <memory_resource>
 #include <vector>
 
+#include "packer/block_unit.h"
 #include "runtime/base/node_pool.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/free_ranges.h"
 
 namespace hotpack {
+
+inline constexpr uint64_t kLargeBlock = 1 << 20;  // bytes from which a block may have an alignment of its own
 
 struct AddressRange {
   DeviceAddress begin = 0;
@@ -99,6 +102,12 @@ class Arena {
   DeviceAddress base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t chunk() const { return chunk_; }
+
+  // Requests of at least kLargeBlock bytes begin at multiples of `bytes`: a power of two from 512 to chunk(). Call
+  // before the first of them.
+  void SetLargeAlignment(uint64_t bytes) { large_alignment_ = bytes; }
+  uint64_t large_alignment() const { return large_alignment_; }
+  uint64_t AlignmentOf(uint64_t bytes) const { return bytes < kLargeBlock ? kBlockUnit : large_alignment_; }
 
   // Places `bytes` in mapped free memory. Returns false if the arena must grow. O(log ranges).
   bool TryAllocate(uint64_t bytes, DeviceAddress* address);
@@ -216,6 +225,7 @@ class Arena {
   uint64_t bytes_ = 0;
   uint64_t chunk_ = 0;
   uint64_t epoch_ = 1;
+  uint64_t large_alignment_ = kBlockUnit;
   uint64_t reserved_ = 0;
   uint64_t released_ = 0;  // bytes of all large blocks released so far
   std::atomic<uint64_t> driver_calls_{0};

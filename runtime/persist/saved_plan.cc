@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "packer/pack.h"
+#include "runtime/script/plan_builder.h"
 
 namespace hotpack {
 namespace {
@@ -222,10 +223,21 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
 
 }  // namespace
 
-std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns) {
+bool IsAligned(const SavedPlan& plan, uint64_t large_alignment) {
+  return std::all_of(plan.scripts.begin(), plan.scripts.end(), [large_alignment](const auto& script) {
+    return std::all_of(script->entries.begin(), script->entries.end(), [large_alignment](const ScriptEntry& entry) {
+      const bool large = entry.offset != kNone && entry.units * kBlockUnit >= kLargeBlock;
+      return !large || entry.offset * kBlockUnit % large_alignment == 0;
+    });
+  });
+}
+
+std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns,
+                                               uint64_t large_alignment) {
   if (script->fragments.empty() && script->zone_offset == 0) return script;
   std::vector<uint32_t> index;
-  const Instance instance = ToInstance(script->profile, &index);
+  Instance instance = ToInstance(script->profile, &index);
+  AlignLarge(large_alignment, &instance);
   Placement start;
   start.offsets = Flatten(*script, index);
   PackOptions options;

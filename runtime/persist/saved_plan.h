@@ -50,6 +50,9 @@ class PlanSink {
   virtual void OnRejected() = 0;
 };
 
+// Returns whether all blocks of at least 1 MiB begin at multiples of `large_alignment`, in bytes.
+bool IsAligned(const SavedPlan& plan, uint64_t large_alignment);
+
 inline constexpr uint64_t kMaxOpening = 1 << 18;  // requests: 2 MiB of a file
 
 inline constexpr uint64_t kNoAnchor = UINT64_MAX;
@@ -67,6 +70,7 @@ Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anch
 // Returns the same script with all its blocks in one zone, because fragments are addresses of one run. Packs again, for
 // at most `time_limit_ns`. If that is no better, the fragments are put above the zone. Returns null if the packer
 // refuses.
-std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns);
+std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns,
+                                               uint64_t large_alignment = kBlockUnit);
 
 }  // namespace hotpack

@@ -377,8 +377,8 @@ std::vector<Follower::Range> Follower::LiveRanges() const {
   return ranges;
 }
 
-uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
-                                 const std::vector<Range>& without_pages) const {
+uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages,
+                                 uint32_t alignment) const {
   std::vector<Range> busy = LiveRanges();
   busy.insert(busy.end(), without_pages.begin(), without_pages.end());
   auto use = [&](uint32_t i) {
@@ -390,8 +390,9 @@ uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
   uint32_t top = zone_begin_ + height;
   uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;
   auto consider = [&](uint32_t end) {
-    if (end > free_from && end - free_from >= units && end - free_from < best_size) {
-      best = free_from;
+    const uint32_t begin = (free_from + alignment - 1) & ~(alignment - 1);
+    if (end > begin && end - begin >= units && end - free_from < best_size) {
+      best = begin;
       best_size = end - free_from;
     }
   };

@@ -130,7 +130,8 @@ class Follower {
   // Returns a place for `units` in the planned zone that no live block uses and no entry uses in the next `age`
   // requests; kNone if there is none. O(n log n). The zone has `height` units; `without_pages` lists those without
   // pages.
-  uint32_t FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const;
+  uint32_t FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages,
+                         uint32_t alignment = 1) const;
   // Returns the offset ranges of live blocks (planned and foreign), sorted by begin.
   std::vector<Range> LiveRanges() const;
 

@@ -105,23 +105,32 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
 }
 
 // Lays out the space of offsets with the fragments in front: fragment, wall of one unit, fragment, wall, ..., zone.
-// Walls are blocks that are always resident, so that no block is placed across them.
-std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, Clock length, Instance* instance,
-                             uint32_t* zone_offset) {
+// Walls are blocks that are always resident, so that no block is placed across them. Offsets are congruent to addresses
+// modulo `alignment`.
+std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, uint64_t alignment, Clock length,
+                             Instance* instance, uint32_t* zone_offset) {
   std::vector<Fragment> laid_out;
-  uint32_t at = 0;
+  uint32_t at = 0, wall_begin = 0;
+  const auto wall_to = [&](DeviceAddress congruent, uint32_t least) {
+    const auto units = static_cast<uint32_t>(alignment / kBlockUnit);
+    const auto rest = static_cast<uint32_t>(congruent / kBlockUnit % units);
+    at = wall_begin + least;
+    at += (rest + units - at % units) % units;
+    if (at == wall_begin) return;
+    Block wall;
+    wall.size = static_cast<Bytes>((at - wall_begin) * kBlockUnit);
+    wall.pinned = static_cast<Offset>(wall_begin * kBlockUnit);
+    wall.residency.push_back({0, length});
+    instance->blocks.push_back(wall);
+  };
   for (const AddressRange& range : fragments) {
     auto units = static_cast<uint32_t>(range.bytes / kBlockUnit);
     if (units == 0) continue;
+    wall_to(range.begin, laid_out.empty() ? 0 : 1);
     laid_out.push_back({at, units, range.begin});
-    at += units;
-    Block wall;
-    wall.size = kBlockUnit;
-    wall.pinned = static_cast<Offset>(at * kBlockUnit);
-    wall.residency.push_back({0, length});
-    instance->blocks.push_back(wall);
-    ++at;
+    wall_begin = at + units;
   }
+  wall_to(0, laid_out.empty() ? 0 : 1);
   *zone_offset = at;
   return laid_out;
 }
@@ -257,15 +266,23 @@ void SetEdges(const StreamEdges& edges, Script* script) {
 
 }  // namespace
 
+void AlignLarge(uint64_t large_alignment, Instance* instance) {
+  for (Block& block : instance->blocks) {
+    if (block.size >= static_cast<Bytes>(kLargeBlock)) block.alignment = static_cast<Bytes>(large_alignment);
+  }
+}
+
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
                                          const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const RelatedScripts& related, WorkClock* clock, bool avoid_stream_edges) {
+                                         const RelatedScripts& related, WorkClock* clock, uint64_t large_alignment,
+                                         bool avoid_stream_edges) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile,
                  std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
+  AlignLarge(large_alignment, &instance);
   for (const ZoneRange& place : related.reserved_ranges) {
     Block wall;
     wall.size = static_cast<Bytes>(place.units * kBlockUnit);
@@ -287,7 +304,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
   if (!fragments.empty() && related.reserved_ranges.empty()) {
     uint32_t zone_offset = 0;
     std::vector<Fragment> laid_out =
-        LayOut(fragments, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+        LayOut(fragments, large_alignment, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is not a reachable bound here: a few times the plain solve's time is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
@@ -330,7 +347,8 @@ std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot
                                    const RelatedScripts& related, const std::atomic<bool>* cancel) {
   WorkClock clock;
   return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns,
-                    cancel, related, settings.logical_time ? &clock : nullptr, settings.avoid_stream_edges);
+                    cancel, related, settings.logical_time ? &clock : nullptr, settings.large_alignment,
+                    settings.avoid_stream_edges);
 }
 
 }  // namespace

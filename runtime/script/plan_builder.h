@@ -47,19 +47,23 @@ struct RelatedScripts {
   std::vector<ZoneRange> reserved_ranges;  // pinned from the cycle's beginning to its end
 };
 
+// Sets the alignment of blocks of at least kLargeBlock, in bytes.
+void AlignLarge(uint64_t large_alignment, Instance* instance);
+
 // Packs and compiles a profile. Returns null if the packer refuses.
 // - `max_units`: the largest load that the job has been seen to have, without the blocks that stay. Releases may be
 //   permuted only if the load stays near it.
 // - `fragments`: memory outside the planned zone that is held whatever the plan. Blocks are placed there if that lowers
 //   the zone by at least one chunk of `chunk_bytes`.
 // - `cancel`: may be set from another thread.
+// - `large_alignment`: PlanSettings
 // - `clock`: counts the time limit (PackOptions::clock); null: the machine's clock does.
 // - `avoid_stream_edges`: then places blocks of several streams so that few wait for another stream, in no more chunks.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
                                          const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const RelatedScripts& related = {}, WorkClock* clock = nullptr,
-                                         bool avoid_stream_edges = true);
+                                         uint64_t large_alignment = kBlockUnit, bool avoid_stream_edges = true);
 
 // Returns the limit for a plan's load if the job never needed more than `units`: 1/32 or two chunks more, whichever is
 // larger.
@@ -82,9 +86,10 @@ struct PlanSnapshot {
 
 struct PlanSettings {
   uint64_t chunk_bytes = 0;
-  int64_t time_limit_ns = 0;  // for one solve
-  bool logical_time = false;  // the limit counts work instead of time (packer/stop.h)
-  bool avoid_stream_edges = true;
+  int64_t time_limit_ns = 0;              // for one solve
+  bool logical_time = false;              // the limit counts work instead of time (packer/stop.h)
+  uint64_t large_alignment = kBlockUnit;  // bytes: of the offsets of blocks of at least kLargeBlock
+  bool avoid_stream_edges = true;         // as MakeScript
 };
 
 // Builds the script for a profile that FindProfile returned for `job`. Returns null in three cases: the script would

@@ -124,6 +124,9 @@ TEST(OptionWarnings, OthersAreLeftInPeace) {
 TEST(OptionWarnings, MalformedValuesGetOneLineAndTheDefault) {
   for (const auto& [name, value, line] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"HOTPACK", "no", "HOTPACK=no is not 0, 1 or record; 1 is used"},
+           {"HOTPACK_ALIGNMENT", "1000", "HOTPACK_ALIGNMENT=1000 is not a power of two from 512 to 65536; 512 is used"},
+           {"HOTPACK_ALIGNMENT", "131072",
+            "HOTPACK_ALIGNMENT=131072 is not a power of two from 512 to 65536; 512 is used"},
            {"HOTPACK_HANDLE", "3", "HOTPACK_HANDLE=3 is not MEBIBYTES or MEBIBYTES:PART; 128:256 is used"},
            {"HOTPACK_HANDLE", "64:0", "HOTPACK_HANDLE=64:0 is not MEBIBYTES or MEBIBYTES:PART; 128:256 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "1.5", "HOTPACK_TRACE_LIMIT_MB=1.5 is not a number of mebibytes; 8192 is used"},

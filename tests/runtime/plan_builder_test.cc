@@ -80,7 +80,7 @@ Profile TwoStreams() {
 
 TEST(MakeScript, StreamsAreKeptApartInTheSameChunks) {
   constexpr uint64_t kChunk = 65536;
-  auto plain = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, false);
+  auto plain = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, kBlockUnit, false);
   auto apart = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr);
   ASSERT_TRUE(plain != nullptr && apart != nullptr);
   EXPECT_GT(plain->stream_edges, 0u);
