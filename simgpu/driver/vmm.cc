@@ -142,6 +142,7 @@ SIMGPU_API cuMemUnmap(CUdeviceptr address, size_t bytes) {
   if (!ForEachMapping(d, address, bytes, [](uint64_t, Mapping*) {})) return CUDA_ERROR_INVALID_VALUE;
   HostTakesBytes(bytes);
   d.checker.TakenAway(address, address + bytes, "cuMemUnmap");
+  if (!d.written.empty()) d.written.Remove(address, bytes);  // the host may have these addresses from now on
   ForEachMapping(d, address, bytes, [&d](uint64_t base, Mapping* mapping) {
     Handle* handle = mapping->handle;
     d.memory.mappings().erase(base);

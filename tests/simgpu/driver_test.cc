@@ -1,5 +1,6 @@
 // The driver API of the simulated device, in one process.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -215,6 +216,21 @@ TEST_F(DriverTest, MapsMemory) {
   EXPECT_EQ(cuMemUnmap(base, kPage), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAddressReserve(&other, kPage + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAddressFree(base, 8 * kPage), CUDA_SUCCESS);
+}
+
+// A kernel may get a number that was an address of unmapped memory. The host may have that address since.
+TEST_F(DriverTest, ForgetsWhatWasWrittenToUnmappedMemory) {
+  const CUdeviceptr arena = NewArena(1);
+  ASSERT_EQ(cuMemsetD8(arena, 1, kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemUnmap(arena, kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAddressFree(arena, kPage), CUDA_SUCCESS);
+  void* const host = mmap(reinterpret_cast<void*>(arena), kPage, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  ASSERT_EQ(host, reinterpret_cast<void*>(arena));
+  memset(host, 7, kPage);
+  Touch(nullptr, arena);
+  EXPECT_EQ(static_cast<char*>(host)[0], 7) << "the host's memory";
+  munmap(host, kPage);
 }
 
 TEST_F(DriverTest, NeedsContiguousMappingsForUnmapAndAccess) {
