@@ -41,4 +41,8 @@ struct Driver {
   std::string Missing() const;
 };
 
+// Memory of device 0 as the arena asks for it, and access to it from device 0.
+CUmemAllocationProp DeviceMemory();
+CUmemAccessDesc DeviceAccess();
+
 }  // namespace hotpack::gpu

@@ -29,6 +29,13 @@ constexpr Case kCases[] = {
     {"info", RunInfo, "what do the questions about pointers and memory answer?"},
     {"vmm", RunVmm, "does virtual memory management behave as documented, and what does it cost?"},
     {"managed", RunManaged, "does a sample run that is larger than the arena end well in managed memory?"},
+    {"lookups", RunLookups, "does every way of looking up a driver function lead to hotpack?"},
+    {"growth_2", RunGrowth2, "what does growing cost, in blocks of 2 MiB,"},
+    {"growth_20", RunGrowth20, "... of 20 MiB,"},
+    {"growth_64", RunGrowth64, "... of 64 MiB?"},
+    {"overlap", RunOverlap, "how much of a copy runs during a kernel on another stream?"},
+    {"sharing", RunSharing, "do other processes and devices get at a block: IPC, dma-buf?"},
+    {"nearly_full", RunNearlyFull, "do requests on a nearly full device end as documented?"},
 #ifdef HOTPACK_GPU_CUPTI
     {"cupti", RunCupti, "is CUPTI free for another tool, at the latest when hotpack has profiled?"},
 #endif
@@ -138,7 +145,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (!options.child.empty()) {
-    const int status = RunLateFreesChild(options.child);
+    int status = RunLateFreesChild(options.child);
+    if (status < 0) status = RunSharingChild(options.child);
     return status >= 0 ? status : Complain("no child is named '" + options.child + "'");
   }
   return RunCase(options);

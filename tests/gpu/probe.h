@@ -121,9 +121,18 @@ void RunLateFrees(Probe& probe);
 void RunInfo(Probe& probe);
 void RunVmm(Probe& probe);
 void RunManaged(Probe& probe);
+void RunLookups(Probe& probe);
+void RunGrowth2(Probe& probe);
+void RunGrowth20(Probe& probe);
+void RunGrowth64(Probe& probe);
+void RunOverlap(Probe& probe);
+void RunSharing(Probe& probe);
+void RunNearlyFull(Probe& probe);
 void RunCupti(Probe& probe);  // if CUPTI's headers were found
 
 // The process that late_frees starts again for `name`. Returns its exit status, or -1 for an unknown name.
 int RunLateFreesChild(const std::string& name);
+// The same for sharing.
+int RunSharingChild(const std::string& name);
 
 }  // namespace hotpack::gpu

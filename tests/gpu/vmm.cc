@@ -11,22 +11,6 @@ namespace {
 
 constexpr size_t kChunk = 2 * kMiB;
 
-CUmemAllocationProp DeviceMemory() {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = 0;
-  return prop;
-}
-
-CUmemAccessDesc Access() {
-  CUmemAccessDesc access = {};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = 0;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return access;
-}
-
 // A reservation of some chunks, freed at the end. The code that mapped the chunks unmaps them before.
 class Reservation {
  public:
@@ -67,7 +51,7 @@ void Sample(const Probe& probe, std::vector<double>* samples, const char* what, 
 void Costs(const Probe& probe, const Driver& driver) {
   const auto chunks = static_cast<size_t>(probe.Rounds(64));
   const CUmemAllocationProp prop = DeviceMemory();
-  const CUmemAccessDesc access = Access();
+  const CUmemAccessDesc access = DeviceAccess();
   const Reservation space(driver, chunks * kChunk);
   std::vector<CUmemGenericAllocationHandle> handles(chunks);
   std::vector<double> create, map, set_access, unmap, release, whole, plain, plain_free;
@@ -119,7 +103,7 @@ void LargestReservation(const Probe& probe, const Driver& driver) {
 // One handle at two addresses: a value written at one is read at the other. Memory outlives its handle while mapped.
 void TwoMappings(const Probe& probe, const Driver& driver) {
   const CUmemAllocationProp prop = DeviceMemory();
-  const CUmemAccessDesc access = Access();
+  const CUmemAccessDesc access = DeviceAccess();
   const Reservation space(driver, 2 * kChunk);
   CUmemGenericAllocationHandle handle = 0;
   HOTPACK_NEED_DRIVER(driver.cuMemCreate(&handle, kChunk, &prop, 0));
@@ -144,7 +128,7 @@ void TwoMappings(const Probe& probe, const Driver& driver) {
 // Growing must not wait for running work; giving back may (hotpack waits by itself before it unmaps).
 void WhileRunning(const Probe& probe, const Driver& driver) {
   const CUmemAllocationProp prop = DeviceMemory();
-  const CUmemAccessDesc access = Access();
+  const CUmemAccessDesc access = DeviceAccess();
   const Reservation space(driver, kChunk);
   const Stream stream;
   const auto start = [&] {
@@ -182,7 +166,7 @@ void WhileRunning(const Probe& probe, const Driver& driver) {
 // The arena may have to grow while a stream is capturing: these calls are not among those that a capture forbids.
 void DuringCapture(const Probe& probe, const Driver& driver) {
   const CUmemAllocationProp prop = DeviceMemory();
-  const CUmemAccessDesc access = Access();
+  const CUmemAccessDesc access = DeviceAccess();
   const Reservation space(driver, kChunk);
   const Stream stream;
   HOTPACK_NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
