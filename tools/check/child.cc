@@ -8,8 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
+#include <system_error>
 
 #include "tools/cli/child_process.h"
 
@@ -48,6 +53,41 @@ std::string ReadEnds(const std::string& path) {
   return read(0, kKept) + "\n[...]\n" + read(size - kKept, kKept);
 }
 
+// Returns the parent of a process; 0 if it has ended.
+pid_t ParentOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t name_end = text.rfind(')');  // the name may contain anything
+  if (name_end == std::string::npos || name_end + 4 > text.size()) return 0;
+  return static_cast<pid_t>(strtol(text.c_str() + name_end + 4, nullptr, 10));
+}
+
+std::set<pid_t> Children() {
+  std::set<pid_t> children;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const auto pid = static_cast<pid_t>(strtol(entry.path().filename().c_str(), nullptr, 10));
+    if (pid > 0 && ParentOf(pid) == getpid()) children.insert(pid);
+  }
+  return children;
+}
+
+// Kills and reaps what the ended child left behind. This process is the reaper of all processes below it, so they
+// become its children. `others`: children that are not to be killed.
+void KillLeftovers(const std::set<pid_t>& others) {
+  const Clock::time_point deadline = Clock::now() + kKillGrace;
+  for (;;) {
+    std::set<pid_t> left = Children();
+    for (const pid_t other : others) left.erase(other);
+    if (left.empty() || Clock::now() >= deadline) return;
+    for (const pid_t pid : left) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, WNOHANG);
+    }
+    usleep(2000);
+  }
+}
+
 // In the child; does not return.
 [[noreturn]] void ExecuteApart(const std::vector<std::string>& command,
                                const std::map<std::string, std::string>& environment, const std::string& out,
@@ -63,13 +103,15 @@ std::string ReadEnds(const std::string& path) {
 }  // namespace
 
 Outcome RunChild(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                 double limit, const std::string& scratch) {
+                 double limit, const std::string& scratch, const OnTick& on_tick) {
   const std::string out = scratch + "/stdout", err = scratch + "/stderr";
   Outcome outcome;
   if (Interrupted() != 0) {
     outcome.code = 127;
     return outcome;
   }
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const std::set<pid_t> others = Children();
   const Clock::time_point begin = Clock::now();
   const pid_t pid = fork();
   if (pid == 0) ExecuteApart(command, environment, out, err);
@@ -82,12 +124,21 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
   running.store(pid);
   if (Interrupted() != 0) kill(-pid, SIGKILL);  // the signal came before the handler knew the child
   const auto deadline = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
-  const auto end = WaitUntil(pid, deadline, true);
+  Clock::time_point next_tick = begin;
+  const auto end = WaitUntil(pid, deadline, true, [&] {
+    if (!on_tick || Clock::now() < next_tick) return;
+    next_tick = Clock::now() + std::chrono::milliseconds(1000 / kTicksPerSecond);
+    on_tick(err);
+  });
   if (end) kill(-pid, SIGKILL);  // processes that it left behind
   running.store(0);
+  std::set<pid_t> spared = others;
+  if (end && end->given_up) spared.insert(pid);
+  KillLeftovers(spared);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   outcome.code = end ? ExitCode(end->status) : 127;
   outcome.timed_out = end && end->timed_out;
+  outcome.given_up = end && end->given_up;
   outcome.out = ReadEnds(out);
   outcome.err = ReadEnds(err);
   unlink(out.c_str());

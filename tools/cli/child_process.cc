@@ -38,18 +38,33 @@ void Execute(const std::vector<std::string>& command, const std::map<std::string
   _exit(127);
 }
 
-std::optional<ChildEnd> WaitUntil(pid_t pid, std::chrono::steady_clock::time_point deadline, bool with_group) {
+std::optional<ChildEnd> WaitUntil(pid_t pid, std::chrono::steady_clock::time_point deadline, bool with_group,
+                                  const std::function<void()>& tick) {
   if (pid <= 0) return std::nullopt;  // waitpid and kill would take it for many processes
   ChildEnd end;
+  const pid_t target = with_group ? -pid : pid;
+  bool killed = false;
   useconds_t pause = 500;  // short for short children, long for long ones
   for (;;) {
     const pid_t ended = waitpid(pid, &end.status, WNOHANG);
     if (ended == pid) return end;
     if (ended < 0 && errno != EINTR) return std::nullopt;
-    if (!end.timed_out && std::chrono::steady_clock::now() >= deadline) {
+    const auto late = std::chrono::steady_clock::now() - deadline;
+    if (late >= late.zero() && !end.timed_out) {
       end.timed_out = true;
-      kill(with_group ? -pid : pid, SIGKILL);
+      kill(target, SIGTERM);
+      kill(target, SIGCONT);  // a stopped process does not see SIGTERM
     }
+    if (late >= kTerminationGrace && !killed) {
+      killed = true;
+      kill(target, SIGKILL);
+    }
+    if (late >= kTerminationGrace + kKillGrace) {
+      end.given_up = true;
+      end.status = SIGKILL;
+      return end;
+    }
+    if (tick) tick();
     usleep(pause);
     if (pause < 20000) pause += pause / 4;
   }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,13 +26,20 @@ std::vector<char*> Arguments(const std::vector<std::string>& words);
                           const std::map<std::string, std::string>& environment, const std::string& out,
                           const std::string& err);
 
+// How a child that is over its deadline ends: SIGTERM, so that it can still write what it has, then SIGKILL.
+inline constexpr std::chrono::milliseconds kTerminationGrace{1000};  // from SIGTERM to SIGKILL
+inline constexpr std::chrono::milliseconds kKillGrace{5000};         // from SIGKILL until the child is given up
+
 struct ChildEnd {
   int status = 0;          // of waitpid
-  bool timed_out = false;  // killed at the deadline
+  bool timed_out = false;  // told to end at the deadline
+  bool given_up = false;   // SIGKILL did not end it, as in a call of a driver that hangs; `status` is as if it had
 };
 
-// Waits for the end of the child `pid`. Kills it at the deadline; with `with_group`, all processes of its group.
-// Returns nothing if `pid` is no child of this process. Polls, because waitpid has no deadline.
-std::optional<ChildEnd> WaitUntil(pid_t pid, std::chrono::steady_clock::time_point deadline, bool with_group = false);
+// Waits for the end of the child `pid`. Ends it at the deadline; with `with_group`, all processes of its group. Always
+// returns: at the latest kTerminationGrace and kKillGrace after the deadline. Returns nothing if `pid` is no child of
+// this process. Polls, because waitpid has no deadline. `tick`: called between two polls, if not empty.
+std::optional<ChildEnd> WaitUntil(pid_t pid, std::chrono::steady_clock::time_point deadline, bool with_group = false,
+                                  const std::function<void()>& tick = {});
 
 }  // namespace hotpack
