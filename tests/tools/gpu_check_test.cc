@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "preload/process/option_table.h"
 #include "tests/support/subprocess.h"
 #include "tools/check/child.h"
 #include "tools/check/findings.h"
@@ -173,10 +174,10 @@ TEST_F(GpuCheckTest, WhatDiffersUnderHotpackIsNotTheDrivers) {
 
 TEST_F(GpuCheckTest, AProgramThatEndsBadlyFailsAndTheOthersGoOn) {
   AddProgram("gpu_probe",
-             "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\necho lost >&2\nexit 3\n");
+             "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\nvmm\\n' && exit 0\necho lost >&2\nexit 3\n");
   const Outcome outcome = Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 1);
-  for (const char* step : {"gpu_probe/arena/without", "gpu_probe/info/without"}) {
+  for (const char* step : {"gpu_probe/arena/without", "gpu_probe/vmm/without"}) {
     EXPECT_EQ(Finding(step, "ended").at("result"), "fail") << step;
     EXPECT_THAT(Finding(step, "ended").at("seen").get<std::string>(), HasSubstr("status 3; lost"));
   }
@@ -207,12 +208,12 @@ TEST_F(GpuCheckTest, AHangingProgramIsKilledWithWhatItStarted) {
 TEST_F(GpuCheckTest, AnInterruptedCheckKeepsWhatItHas) {
   // The probe sends the signal to the check, which is its parent.
   AddProgram("gpu_probe",
-             "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\nkill -TERM $PPID\nsleep 1000\n");
+             "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\nvmm\\n' && exit 0\nkill -TERM $PPID\nsleep 1000\n");
   const Outcome outcome = Check({"--tiny", "--simulate", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 128 + SIGTERM);
   EXPECT_EQ(Document().at("complete"), false);
   EXPECT_EQ(Finding("gpu_probe/arena/without", "ended").at("result"), "skip");
-  EXPECT_EQ(Finding("gpu_probe/info/without", "ended").at("result"), "no such finding");
+  EXPECT_EQ(Finding("gpu_probe/vmm/without", "ended").at("result"), "no such finding");
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
     EXPECT_EQ(entry.path().filename().string().find("gpu_check-"), std::string::npos) << "a directory was left behind";
   }
@@ -255,14 +256,18 @@ TEST_F(GpuCheckTest, TooFewPlannedRequestsFail) {
 
 TEST_F(GpuCheckTest, SettingsOfTheCallerDoNotReachThePrograms) {
   AddProgram("gpu_probe",
-             "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n[ -z \"$HOTPACK\" ] || exit 4\nexit 0\n");
+             "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n! env | grep -q '^HOTPACK' || exit 4\nexit 0\n");
   const auto seen = [&](const std::map<std::string, std::string>& environment) {
     RunProgram(
         {Path("kit/bin/gpu_check"), "--tiny", "--simulate", "--only", "probes", "--out", Path("out.json"), "--force"},
         environment);
     return Finding("gpu_probe/arena/without", "ended").at("seen").get<std::string>();
   };
-  EXPECT_EQ(seen({{"HOTPACK", "0"}}), "no JSON object on its stdout");  // not status 4
+#define HOTPACK_VARIABLE(name, variable, ...) variable,
+  for (const char* variable : {HOTPACK_OPTIONS(HOTPACK_VARIABLE)}) {
+    EXPECT_EQ(seen({{variable, "0"}}), "no JSON object on its stdout") << variable;  // not status 4
+  }
+#undef HOTPACK_VARIABLE
 }
 
 TEST_F(GpuCheckTest, ADocumentThatIsThereStays) {

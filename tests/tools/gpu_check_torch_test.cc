@@ -168,13 +168,18 @@ TEST_F(GpuCheckTorchTest, OtherLossesFail) {
 }
 
 TEST_F(GpuCheckTorchTest, TooMuchMemoryAndTooFewPlannedRequestsFail) {
-  AddHotpack("791", "111000000");  // 98.9 %; above 1.02 live peaks and 4 MiB, and above expandable segments
+  AddHotpack("791", "117000000");  // 98.9 %; above 1.02 live peaks and 4 MiB, and the same of expandable segments
   EXPECT_EQ(Check("pytorch").code, 1);
   EXPECT_EQ(Result("resnet50/preload", "planned_share"), "fail");
   EXPECT_EQ(Result("resnet50/preload", "serving_memory"), "fail");
   EXPECT_EQ(Result("resnet50/preload", "below_default"), "pass");
   EXPECT_EQ(Result("resnet50/preload", "below_expandable"), "fail");
   EXPECT_EQ(Result("seq2seq/preload", "below_expandable"), "none");
+  // As much as expandable segments, or a little more before there is a plan, is no failure.
+  AddHotpack("800", "112000000");
+  Check("pytorch");
+  EXPECT_EQ(Result("resnet50/preload", "below_expandable"), "pass");
+  AddHotpack("791", "117000000");
   // Tiny models are no measure of memory.
   EXPECT_EQ(Check("pytorch", "--tiny").code, 0);
   EXPECT_EQ(Result("resnet50/preload", "serving_memory"), "none");
@@ -237,12 +242,23 @@ TEST(QuickTest, AGroupLeavesTheOthersTheirShare) {
   hotpack::check::Job job;
   job.name = "a";
   job.command = {"true"};
-  session.BeginGroup(0);
+  session.BeginGroup(0, 0);
   EXPECT_LE(session.SecondsLeft(), 450) << "under eight minutes";
   ASSERT_NE(session.Run("first", job), nullptr);
-  session.BeginGroup(450);  // the others' are all
+  session.BeginGroup(0, 450);  // the others' are all
   EXPECT_EQ(session.Run("second", job), nullptr);
-  EXPECT_EQ(session.steps().back().findings.at(0).seen, "the time of --quick was over");
+  EXPECT_EQ(session.steps().back().findings.at(0).seen, "the time of this part or of --quick was over");
+  session.BeginGroup(20, 0);
+  EXPECT_LE(session.SecondsLeft(), 20) << "a part's own limit";
+  session.BeginGroup(1.2, 0);
+  job.name = "long";
+  job.command = {"sleep", "30"};
+  EXPECT_EQ(session.Run("third", job), nullptr) << "stopped at the limit of its group, it is no measure";
+  EXPECT_EQ(session.steps().back().name, "long");
+  EXPECT_EQ(session.steps().back().findings.at(0).result, hotpack::check::Result::kSkip);
+  session.UseSimulatedDevice(true);
+  session.BeginGroup(0, 0);
+  EXPECT_LE(session.SecondsLeft(), 240) << "under four minutes where nothing is measured";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "preload/process/option_table.h"
 #include "tools/check/child.h"
 #include "tools/cli/environment.h"
 
@@ -37,13 +38,15 @@ std::vector<fs::path> Children(const fs::path& directory) {
   return children;
 }
 
-// Removes the caller's settings for other purposes, so that they do not change the checks.
+// Removes the caller's settings for other purposes, so that they do not change the checks: every option of hotpack, and
+// what changes the memory of PyTorch or of the simulated device.
 void RemoveSettings(std::map<std::string, std::string>* environment) {
+#define HOTPACK_REMOVE(name, variable, ...) (*environment)[variable] = "";
+  HOTPACK_OPTIONS(HOTPACK_REMOVE)
+#undef HOTPACK_REMOVE
   for (const char* name :
-       {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_DEBUG", "HOTPACK_EXCEPT", "HOTPACK_FREE_SYNC", "HOTPACK_ONLY",
-        "HOTPACK_OVERCOMMIT", "HOTPACK_PLAN", "HOTPACK_STATS_DIR", "HOTPACK_TRACE", "PYTORCH_ALLOC_CONF",
-        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK",
-        "SIMGPU_REPORT_FILE", "SIMGPU_FAIL", "SIMGPU_COUNT_FILE"}) {
+       {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY",
+        "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL", "SIMGPU_COUNT_FILE"}) {
     (*environment)[name] = "";
   }
 }

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "tools/check/device_facts.h"
@@ -13,12 +14,14 @@
 #include "tools/check/output_file.h"
 #include "tools/check/report.h"
 #include "tools/check/steps.h"
+#include "tools/check/torch_python.h"
 
 namespace hotpack::check {
 namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitBadInput = 2;
+constexpr double kSimulatedReserve = 0.5;  // of the later groups' time with --quick, where nothing is measured
 
 int Complain(std::string reason) {
   std::replace(reason.begin(), reason.end(), '\n', ' ');
@@ -62,19 +65,50 @@ std::string CheckOptions(Options* options) {
   return "";
 }
 
-// Runs the groups after `facts`, and updates the document after each. Returns an empty string, or why writing failed.
-std::string RunGroups(Session& session, const DeviceReport& report, const std::string& date, const OutputFile& file) {
+// Keeps the document up to date.
+class Document {
+ public:
+  Document(Session& session, const DeviceReport& report, std::string date)
+      : session_(session), report_(report), date_(std::move(date)) {
+    session_.OnChange([this] { Write(false); });
+  }
+
+  void Open(const std::string& path, bool force) { reason_ = file_.Open(path, force, Text(false)); }
+  // Does nothing before Open and after a failure.
+  void Write(bool complete) {
+    if (!file_.path().empty() && reason_.empty()) reason_ = file_.Write(Text(complete));
+  }
+  const std::string& reason() const { return reason_; }  // empty, or why writing failed
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  std::string Text(bool complete) const { return DocumentText(session_, report_, date_, complete); }
+
+  Session& session_;
+  const DeviceReport& report_;
+  const std::string date_;
+  OutputFile file_;
+  std::string reason_;
+};
+
+// Runs the groups after `facts`.
+void RunGroups(Session& session, Document& document) {
   double reserve = 0;  // seconds, for the later groups
   for (const Group& group : kGroups) reserve += session.Wants(group.name) ? group.share : 0;
+  // Less time, in the same proportions. Parts have limits of their own, and come first.
+  if (session.simulated()) reserve *= kSimulatedReserve;
   for (const Group& group : kGroups) {
     if (!session.Wants(group.name) || Interrupted() != 0) continue;
-    reserve -= group.share;
-    session.BeginGroup(reserve);
+    reserve -= group.share * (session.simulated() ? kSimulatedReserve : 1);
+    if (group.pytorch) {  // reading PyTorch from the disk for the first time is not the part's time
+      session.BeginGroup(0, 0);
+      TorchOf(session);
+    }
+    session.BeginGroup(group.limit * session.LimitScale(), group.limit > 0 ? 0 : reserve);
     group.run(session);
-    const std::string reason = file.Write(Document(session, report, date, false));
-    if (!reason.empty()) return reason;
+    document.Write(false);
+    if (!document.reason().empty()) return;
   }
-  return "";
 }
 
 int Run(const Options& options) {
@@ -82,23 +116,22 @@ int Run(const Options& options) {
   if (scratch.path().empty()) return Complain("no temporary directory can be made");
   KillChildOnSignals();
   const std::string date = UtcDate(time(nullptr));
-  OutputFile file;
-  std::string reason;
-  if (!options.out.empty()) reason = file.Open(options.out, options.force);
-  if (!reason.empty()) return Complain(reason);
   Session session(options, FindKit(), scratch.path());
   DeviceReport report;
+  Document document(session, report, date);
+  if (!options.out.empty()) document.Open(options.out, options.force);
+  if (!document.reason().empty()) return Complain(document.reason());
   const bool device = RunFacts(session, &report);
   if (options.out.empty()) {
     const std::string name = device ? report.device.at("name").get<std::string>() : "none";
-    reason = file.Open(DefaultName(name, date), options.force);
-    if (!reason.empty()) return Complain(reason);
+    document.Open(DefaultName(name, date), options.force);
   }
-  if (device) reason = RunGroups(session, report, date, file);
-  if (reason.empty()) reason = file.Write(Document(session, report, date, Interrupted() == 0));
+  document.Write(false);
+  if (device && document.reason().empty()) RunGroups(session, document);
+  document.Write(Interrupted() == 0);
   PrintSummary(session, report, stdout);
-  if (!reason.empty()) return Complain(reason);
-  printf("written to %s\n", file.path().c_str());
+  if (!document.reason().empty()) return Complain(document.reason());
+  printf("written to %s\n", document.path().c_str());
   if (Interrupted() != 0) return 128 + Interrupted();
   return Count(session).fail == 0 ? 0 : kExitFailed;
 }

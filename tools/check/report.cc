@@ -29,6 +29,10 @@ ordered_json StepJson(const Step& step) {
     json["seconds"] = step.seconds;
   }
   json["findings"] = List(step.findings);
+  if (step.running) {
+    const Finding running = {"ended", Result::kSkip, "the program ends by itself", "it was running at this moment"};
+    json["findings"].push_back(ToJson(running));
+  }
   json["figures"] = List(step.figures);
   if (!step.stats.is_null()) json["stats"] = step.stats;
   if (!step.errors.empty()) json["stderr"] = step.errors;
@@ -135,7 +139,7 @@ Counts Count(const Session& session) {
   return counts;
 }
 
-std::string Document(const Session& session, const DeviceReport& report, const std::string& date, bool complete) {
+std::string DocumentText(const Session& session, const DeviceReport& report, const std::string& date, bool complete) {
   const Counts counts = Count(session);
   ordered_json steps = ordered_json::array();
   for (const Step& step : session.steps()) steps.push_back(StepJson(step));

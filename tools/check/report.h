@@ -17,7 +17,7 @@ struct Counts {
 Counts Count(const Session& session);
 
 // Returns the document (docs/gpu_check.md). `complete`: all groups have run. Shortens paths of this machine.
-std::string Document(const Session& session, const DeviceReport& report, const std::string& date, bool complete);
+std::string DocumentText(const Session& session, const DeviceReport& report, const std::string& date, bool complete);
 
 // Returns a name such as "gpu_check-nvidia-h200-20260301T120000Z.json".
 std::string DefaultName(const std::string& device, const std::string& date);

@@ -11,8 +11,10 @@
 namespace hotpack::check {
 namespace {
 
-constexpr double kQuickSeconds = 450;  // --quick always ends in less than eight minutes
-constexpr size_t kErrorsKept = 2000;   // bytes
+constexpr double kQuickSeconds = 450;           // --quick always ends in less than eight minutes,
+constexpr double kSimulatedQuickSeconds = 225;  // and in less than four where there is nothing to measure
+constexpr size_t kErrorsKept = 2000;            // bytes
+constexpr char kTimeOver[] = "the time of this part or of --quick was over";
 
 std::vector<std::string> Directories(const Options& options, const std::string& scratch) {
   std::vector<std::string> directories;
@@ -39,6 +41,36 @@ std::string Seconds(double seconds) {
   char text[32];
   snprintf(text, sizeof text, "%.3g s", seconds);
   return text;
+}
+
+// Returns the findings that a program has written to stderr as lines: "finding: RESULT NAME; expected E; seen S".
+std::vector<Finding> FindingLines(const std::string& path) {
+  std::vector<Finding> findings;
+  std::ifstream file(path);
+  constexpr char kBegin[] = "finding: ", kExpected[] = "; expected ", kSeen[] = "; seen ";
+  for (std::string line; std::getline(file, line);) {
+    if (file.eof() || line.rfind(kBegin, 0) != 0) continue;  // without its end, the line is still being written
+    Finding finding;
+    if (const size_t at = line.find(kSeen); at != std::string::npos) {
+      finding.seen = line.substr(at + sizeof kSeen - 1);
+      line.resize(at);
+    }
+    if (const size_t at = line.find(kExpected); at != std::string::npos) {
+      finding.expected = line.substr(at + sizeof kExpected - 1);
+      line.resize(at);
+    }
+    const size_t name = line.find(' ', sizeof kBegin - 1);
+    if (name == std::string::npos) continue;
+    const std::string result = line.substr(sizeof kBegin - 1, name - (sizeof kBegin - 1));
+    finding.name = line.substr(name + 1);
+    for (const Result each : {Result::kPass, Result::kFail, Result::kDiffers, Result::kSkip}) {
+      if (result != ResultName(each)) continue;
+      finding.result = each;
+      findings.push_back(std::move(finding));
+      break;
+    }
+  }
+  return findings;
 }
 
 nlohmann::json ReadStats(const std::string& path) {
@@ -100,8 +132,16 @@ double Session::SecondsSoFar() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
-double Session::SecondsLeft() const {
-  return options_.mode == Mode::kQuick ? kQuickSeconds - reserve_ - SecondsSoFar() : 1e9;
+double Session::WholeLimit() const {
+  if (options_.mode != Mode::kQuick) return kNever;
+  return simulated_ ? kSimulatedQuickSeconds : kQuickSeconds;
+}
+
+double Session::SecondsLeft() const { return std::min(WholeLimit() - reserve_, group_end_) - SecondsSoFar(); }
+
+void Session::BeginGroup(double limit, double reserve) {
+  reserve_ = reserve;
+  group_end_ = limit > 0 ? SecondsSoFar() + limit : kNever;
 }
 
 std::vector<std::string> Session::FullCommand(const Job& job, const std::string& stats_file) const {
@@ -123,19 +163,26 @@ void Session::ReadOutcome(const Job& job, double limit, bool hurried, const Outc
   step->seconds = outcome.seconds;
   std::string wrong;
   if (job.tells_findings) {
+    // Without its object, what the program has told line by line stays.
     if (std::optional<Findings> told = ParseFindings(outcome.out, &wrong)) {
       step->findings = std::move(told->findings);
       step->figures = std::move(told->figures);
+      if (outcome.timed_out) {  // it wrote its object at SIGTERM; the limit, below, says how it ended
+        std::erase_if(step->findings, [](const Finding& finding) { return finding.name == "finished"; });
+      }
     }
   }
   const std::string expected = "the program ends by itself within " + Seconds(limit);
   if (Interrupted() != 0) {
     step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the check was interrupted"});
   } else if (outcome.timed_out && hurried) {
-    step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the time of --quick was over"});
+    step->findings.push_back(
+        {"ended", Result::kSkip, expected, "stopped after " + Seconds(outcome.seconds) + ": " + kTimeOver});
   } else if (outcome.timed_out) {
-    step->Check(false, "ended", expected, "killed after " + Seconds(outcome.seconds) + "; " + LastLine(outcome.err));
-  } else if (outcome.code != 0 && !(outcome.code == 1 && step->Failed())) {
+    step->Check(false, "ended", expected,
+                std::string(outcome.given_up ? "could not be killed, given up" : "killed") + " after " +
+                    Seconds(outcome.seconds) + "; " + LastLine(outcome.err));
+  } else if (outcome.code != 0 && outcome.code != job.good_status && !(outcome.code == 1 && step->Failed())) {
     step->Check(false, "ended", expected + " with status 0",
                 "status " + std::to_string(outcome.code) + "; " + LastLine(outcome.err));
   } else if (!wrong.empty()) {
@@ -147,6 +194,13 @@ void Session::ReadOutcome(const Job& job, double limit, bool hurried, const Outc
     const size_t from = outcome.err.size() > kErrorsKept ? outcome.err.size() - kErrorsKept : 0;
     step->errors = outcome.err.substr(from);
   }
+}
+
+void Session::ReadProgress(const std::string& err, Step* step) const {
+  std::vector<Finding> told = FindingLines(err);
+  if (told.size() <= step->findings.size()) return;
+  step->findings = std::move(told);
+  Save();
 }
 
 void Session::Announce(const Step& step) const {
@@ -162,7 +216,7 @@ Step* Session::Run(const std::string& group, const Job& job) {
   if (!Wants(group, job.name) || Interrupted() != 0) return nullptr;
   const double left = SecondsLeft();
   if (left < 1) {
-    Skip(group, job.name, "the time of --quick was over");
+    Skip(group, job.name, kTimeOver);
     return nullptr;
   }
   if (job.hotpack && !kit_.Has("hotpack")) {
@@ -186,11 +240,18 @@ Step* Session::Run(const std::string& group, const Job& job) {
   if (job.hotpack) environment["LD_PRELOAD"] = "";
   for (const auto& [name, value] : step.environment) environment[name] = value;
   if (!job.library_path.empty()) environment["LD_LIBRARY_PATH"].insert(0, job.library_path + ":");
-  const Outcome outcome = RunChild(step.command, environment, limit, scratch_);
+  step.running = true;
+  Save();
+  const OnTick progress = [&](const std::string& err) { ReadProgress(err, &step); };
+  const Outcome outcome =
+      RunChild(step.command, environment, limit, scratch_, job.tells_findings ? progress : OnTick());
+  step.running = false;
   ReadOutcome(job, limit, limit < own_limit, outcome, &step);
   if (job.hotpack) step.stats = ReadStats(stats_file);
   Announce(step);
-  return &step;
+  Save();
+  const bool stopped = Interrupted() != 0 || (outcome.timed_out && limit < own_limit);
+  return stopped ? nullptr : &step;
 }
 
 Step* Session::Add(const std::string& group, const std::string& name) {
@@ -205,6 +266,7 @@ void Session::Skip(const std::string& group, const std::string& name, const std:
   Step* step = Add(group, name);
   step->findings.push_back({"run", Result::kSkip, "", reason});
   Announce(*step);
+  Save();
 }
 
 }  // namespace hotpack::check

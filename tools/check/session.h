@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -37,6 +40,7 @@ struct Step {
   bool hotpack = false;  // run under hotpack
   int exit_code = 0;
   bool timed_out = false;
+  bool running = false;  // findings and figures are those so far
   double seconds = 0;
   std::vector<Finding> findings;
   std::vector<Figure> figures;
@@ -61,10 +65,15 @@ struct Job {
   bool python = false;                             // finds its libraries itself
   double limit = 60;                               // seconds
   bool tells_findings = false;                     // writes its findings to stdout
+  int good_status = 0;                             // an exit status that is no failure, besides 0
 };
+
+struct TorchPython;
 
 class Session {
  public:
+  static constexpr double kNever = 1e9;  // seconds
+
   // `scratch`: an empty directory that outlives the session.
   Session(Options options, Kit kit, std::string scratch);
 
@@ -84,13 +93,19 @@ class Session {
   // Returns false if --only excludes the step, or all steps of a group (empty `name`).
   bool Wants(const std::string& group, const std::string& name = "") const;
 
-  // Begins a group of steps. With --quick they end `reserve` seconds before the whole run, so that later groups get
-  // their share.
-  void BeginGroup(double reserve) { reserve_ = reserve; }
+  // Begins a group of steps, which ends after `limit` seconds (0: no limit). With --quick it also ends `reserve`
+  // seconds before the whole run, so that later groups get their share.
+  void BeginGroup(double limit, double reserve);
 
-  // Runs the job and records it. Returns null if the step is excluded or no time is left (which is recorded). The
-  // pointer stays valid. Adds the finding `ended`: the program ended by itself with exit status 0, or with 1 and a
-  // failed finding of its own.
+  // Calls `save` whenever a step begins, ends, is added, or has told another finding.
+  void OnChange(std::function<void()> save) { save_ = std::move(save); }
+
+  // The Python with PyTorch, searched once (torch_python.h); null before.
+  std::shared_ptr<const TorchPython> torch;
+
+  // Runs the job and records it. Returns null if the step is excluded, if no time is left, or if it was stopped because
+  // its group's time was over (both are recorded): then it is no measure. The pointer stays valid. Adds the finding
+  // `ended`: the program ended by itself with exit status 0, or with 1 and a failed finding of its own.
   Step* Run(const std::string& group, const Job& job);
   // Adds a step without a program of its own.
   Step* Add(const std::string& group, const std::string& name);
@@ -102,13 +117,22 @@ class Session {
   const std::map<std::string, std::string>& hidden_paths() const { return hidden_; }
 
   double SecondsSoFar() const;
+  // The limits of parts and of their steps are those of --quick. A full run has more to do, and --tiny may share its
+  // machine with other tests.
+  double LimitScale() const { return full() ? 3 : tiny() ? 6 : 1; }
   double SecondsLeft() const;  // for this group
+  double WholeLimit() const;   // seconds for the whole run; 1e9 without --quick
 
  private:
   std::vector<std::string> FullCommand(const Job& job, const std::string& stats_file) const;
-  // `hurried`: the limit is less than the step's own, because of the limit of the whole run.
+  // Takes the findings that a running program has told on its standard error.
+  void ReadProgress(const std::string& err, Step* step) const;
+  // `hurried`: the limit is less than the step's own, because of the limit of its group or of the whole run.
   void ReadOutcome(const Job& job, double limit, bool hurried, const Outcome& outcome, Step* step) const;
   void Announce(const Step& step) const;
+  void Save() const {
+    if (save_) save_();
+  }
 
   const Options options_;
   const Kit kit_;
@@ -118,6 +142,8 @@ class Session {
   std::map<std::string, std::string> environment_;
   bool simulated_ = false;
   double reserve_ = 0;
+  double group_end_ = kNever;  // seconds since the beginning
+  std::function<void()> save_;
   std::map<std::string, std::string> hidden_;
   std::deque<Step> steps_;
 };

@@ -65,4 +65,14 @@ void CheckServingMemory(Step* step) {
               Text("%.0f bytes held", reserved) + Text(", live peak %.0f", live));
 }
 
+void CheckBelow(const std::string& other, double held, double theirs, Step* step) {
+  const auto mebibytes = [](double bytes) { return Text("%.1f MiB", bytes / (1 << 20)); };
+  const bool expandable = other == "expandable";
+  const bool ok = expandable ? held <= 1.02 * theirs + (4 << 20) : held < theirs;
+  step->Check(ok, "below_" + other,
+              expandable ? "at most 2 % and 4 MiB more is held in the whole run than PyTorch reserves"
+                         : "less is held in the whole run than PyTorch reserves",
+              mebibytes(held) + ", PyTorch " + mebibytes(theirs));
+}
+
 }  // namespace hotpack::check

@@ -22,4 +22,9 @@ void CheckMemory(Step* step);
 // most 1.02 times the live peak plus 4 MiB.
 void CheckServingMemory(Step* step);
 
+// Adds the finding `below_OTHER` of a run that held `held` bytes at most. `other`: PyTorch's allocator `default`, whose
+// reservation `theirs` must be larger; or `expandable`, which a run may exceed by 2 % and 4 MiB: before it has a plan
+// hotpack serves as any allocator does, and libraries' own requests are in its figure but not in PyTorch's.
+void CheckBelow(const std::string& other, double held, double theirs, Step* step);
+
 }  // namespace hotpack::check

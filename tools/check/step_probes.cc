@@ -3,6 +3,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "tools/check/probe_runs.h"
 #include "tools/check/steps.h"
 
 namespace hotpack::check {
@@ -16,30 +17,12 @@ bool DependsOnArena(const std::string& name) {
   return std::find(kCases.begin(), kCases.end(), name) != kCases.end();
 }
 
-// Returns the first word of each line of --list.
-std::vector<std::string> Cases(Session& session, const std::string& program) {
-  const Outcome outcome =
-      RunChild({session.kit().Program(program), "--list"}, session.environment(), 30, session.scratch());
-  std::vector<std::string> names;
-  std::istringstream lines(outcome.code == 0 ? outcome.out : "");
-  for (std::string line; std::getline(lines, line);) {
-    std::string name;
-    if (std::istringstream(line) >> name) names.push_back(name);
-  }
-  if (names.empty() && Interrupted() == 0) {
-    Step* step = session.Add(kGroup, program + "/list");
-    step->Check(false, "list", program + " --list names its cases",
-                "status " + std::to_string(outcome.code) + "; " + outcome.err.substr(0, 300));
-  }
-  return names;
-}
-
-Job ProbeJob(const Session& session, const std::string& program, const std::string& name) {
+Job ProbeJob(const Session& session, const std::string& program, const std::string& name, double limit) {
   Job job;
-  job.limit = session.full() ? 120 : 40;
+  job.limit = limit;
   job.tells_findings = true;
   // A little less than the job's limit, so that the program still prints its findings.
-  const int own_limit = static_cast<int>(job.limit) - 5;
+  const int own_limit = std::max(static_cast<int>(job.limit) - (job.limit > 20 ? 5 : 1), 1);
   job.command = {session.kit().Program(program), "--case", name, "--time-limit", std::to_string(own_limit)};
   if (!session.full()) job.command.push_back("--quick");
   std::string directories;
@@ -53,35 +36,51 @@ Job ProbeJob(const Session& session, const std::string& program, const std::stri
   return job;
 }
 
-void RunCase(Session& session, const std::string& program, const std::string& name) {
+}  // namespace
+
+// The first word of each line of --list.
+std::vector<std::string> ProbeCases(Session& session, const std::string& group, const std::string& program) {
+  const Outcome outcome =
+      RunChild({session.kit().Program(program), "--list"}, session.environment(), 30, session.scratch());
+  std::vector<std::string> names;
+  std::istringstream lines(outcome.code == 0 ? outcome.out : "");
+  for (std::string line; std::getline(lines, line);) {
+    std::string name;
+    if (std::istringstream(line) >> name) names.push_back(name);
+  }
+  if (names.empty() && Interrupted() == 0) {
+    Step* step = session.Add(group, program + "/list");
+    step->Check(false, "list", program + " --list names its cases",
+                "status " + std::to_string(outcome.code) + "; " + outcome.err.substr(0, 300));
+  }
+  return names;
+}
+
+ProbeSteps RunProbeCase(Session& session, const std::string& group, const std::string& program, const std::string& name,
+                        double limit) {
   const auto run = [&](const std::string& how, bool hotpack, const std::string& arena) {
-    Job job = ProbeJob(session, program, name);
+    Job job = ProbeJob(session, program, name, limit);
     job.name = program + "/" + name + "/" + how;
     job.hotpack = hotpack;
     job.arena = arena;
-    session.Run(kGroup, job);
+    if (name == "managed" && hotpack) job.environment["HOTPACK_OVERCOMMIT"] = "managed:256";
+    return session.Run(group, job);
   };
-  run("without", false, "");
+  ProbeSteps steps;
+  steps.without = run("without", false, "");
   if (name == "managed") {  // larger than its small arena: the device is never filled
-    Job job = ProbeJob(session, program, name);
-    job.name = program + "/" + name + "/hotpack";
-    job.hotpack = true;
-    job.arena = "plain:128";
-    job.environment["HOTPACK_OVERCOMMIT"] = "managed:256";
-    session.Run(kGroup, job);
-    return;
+    steps.hotpack = run("hotpack", true, "plain:128");
+  } else if (DependsOnArena(name)) {
+    steps.hotpack = run("hotpack-vmm", true, "vmm");
+    run("hotpack-plain", true, "plain");
+  } else {
+    steps.hotpack = run("hotpack", true, "");
   }
-  if (!DependsOnArena(name)) {
-    run("hotpack", true, "");
-    return;
-  }
-  run("hotpack-vmm", true, "vmm");
-  run("hotpack-plain", true, "plain");
+  return steps;
 }
 
-}  // namespace
-
 void RunProbes(Session& session) {
+  RunPreloadedPytorch(session);
   std::vector<std::string> programs = {"gpu_probe", "gpu_probe_static"};
   if (session.simulated()) {
     session.Skip(kGroup, "gpu_probe_static", "a program with NVIDIA's static runtime needs a real driver");
@@ -92,7 +91,10 @@ void RunProbes(Session& session) {
       session.Skip(kGroup, program, "bin/" + program + " is not here");
       continue;
     }
-    for (const std::string& name : Cases(session, program)) RunCase(session, program, name);
+    for (const std::string& name : ProbeCases(session, kGroup, program)) {
+      if (program == "gpu_probe" ? !HasOwnPart(name) : !NeedsOneProgramOnly(name))
+        RunProbeCase(session, kGroup, program, name, session.full() ? 120 : 40);
+    }
   }
 }
 

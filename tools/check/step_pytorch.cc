@@ -1,6 +1,5 @@
 // Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, held memory,
 // step times.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -74,9 +73,7 @@ class Model {
     if (session_.tiny()) job.command.push_back("--tiny");
     job.hotpack = allocator == "preload";
     job.python = true;
-    // The kit's root, in a form that the document shortens, so that it does not show this machine's path.
-    job.environment = {{"HOTPACK_HOME", session_.kit().root + "/."}};
-    if (session_.simulated()) job.environment["SIMGPU_MEMORY"] = "80G";
+    job.environment = TorchEnvironment(session_);
     job.limit = session_.full() ? 600 : 120;
     Cell cell;
     cell.step = session_.Run(kGroup, job);
@@ -118,16 +115,8 @@ class Model {
     for (const char* other : {"default", "expandable"}) {
       const double theirs = cells_[other].held;
       if (theirs <= 0) continue;
-      cell.step->Check(cell.held < theirs, std::string("below_") + other,
-                       "less is held in the whole run than PyTorch reserves",
-                       Mebibytes(cell.held) + ", PyTorch " + Mebibytes(theirs));
+      CheckBelow(other, cell.held, theirs, cell.step);
     }
-  }
-
-  static std::string Mebibytes(double bytes) {
-    char text[64];
-    snprintf(text, sizeof text, "%.1f MiB", bytes / (1 << 20));
-    return text;
   }
 
   // Compares figures of the same minutes on the same machine.
@@ -152,32 +141,25 @@ class Model {
 }  // namespace
 
 void RunPytorch(Session& session) {
-  const std::string directory = session.kit().TorchDirectory();
-  if (directory.empty()) {
-    session.Skip(kGroup, "all", "bench/torch is not here");
-    return;
-  }
-  const TorchPython python = FindTorchPython(session, directory);
+  const TorchPython& python = TorchOf(session);
   if (Interrupted() != 0) return;
   if (python.path.empty()) {
     session.Skip(kGroup, "all", python.reason);
     return;
   }
-  session.HidePath(python.path, "PYTHON");
   session.Add(kGroup, "python")->Check(true, "pytorch", "a Python with PyTorch", python.version);
   std::vector<std::string> names = python.models;
-  if (session.tiny()) names = {"resnet50", "gpt2_small"};
+  if (session.tiny()) names = {"resnet50"};  // the part `enable` has GPT-2
   if (session.options().mode == Mode::kQuick) names = {"resnet50", "gpt2_small", "seq2seq"};
   std::vector<Model> models;
   for (const std::string& name : names) {
-    models.emplace_back(session, python, directory, name);
+    models.emplace_back(session, python, python.directory, name);
     models.back().RunPlain();
-    if (!session.tiny() || name == names.front()) models.back().RunHotpack("preload");
+    models.back().RunHotpack("preload");
   }
   // Last: if --quick runs out of time, each model has at least one run.
-  for (Model& model : models) {
-    if (!session.tiny() || &model != &models.front()) model.RunHotpack("hotpack");
-  }
+  if (session.tiny()) return;
+  for (Model& model : models) model.RunHotpack("hotpack");
 }
 
 }  // namespace hotpack::check

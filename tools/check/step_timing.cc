@@ -76,10 +76,10 @@ void RunTiming(Session& session) {
       ratios[std::string(dividend) + " over " + divisor].push_back(of_round[dividend] / of_round[divisor]);
     }
   }
-  if (pairs.empty()) return;
-  Step* step = session.Add(kGroup, "rounds");
+  Step* step = pairs.empty() ? nullptr : session.Add(kGroup, "rounds");
   for (const auto& [name, samples] : pairs) step->AddFigure(name, "ns a pair", samples);
   for (const auto& [name, samples] : ratios) step->AddFigure(name, "ratio", samples);
+  RunTorchRequests(session, step);
 }
 
 }  // namespace hotpack::check

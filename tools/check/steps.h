@@ -17,8 +17,25 @@ struct DeviceReport {
 // Returns false if that fails too.
 bool RunFacts(Session& session, DeviceReport* report);
 
-// Runs every case of gpu_probe and of its statically linked form, without and with hotpack.
+// The parts: what matters most on a machine that may be there for minutes only, in this order. Each has a limit.
+void RunPointers(Session& session);     // what queries answer, and whether every look-up leads to hotpack
+void RunEnable(Session& session);       // GPT-2 small under hotpack.enable(), beside PyTorch both ways
+void RunGrowth(Session& session);       // 16 GiB in blocks of one size
+void RunOverlapPart(Session& session);  // copies on a stream of their own
+void RunCaptures(Session& session);     // captures and graphs
+void RunDistributed(Session& session);  // torch.distributed with one rank
+void RunSharing(Session& session);      // IPC and dma-buf
+void RunEnds(Session& session);         // releases at the ends of processes
+void RunNearlyFull(Session& session);   // a device with hardly any memory left
+// `probes`: PyTorch under the preload, then every other case of gpu_probe and every one of its statically linked form.
 void RunProbes(Session& session);
+
+// Steps of the parts that need PyTorch (step_torch_parts.cc).
+void RunTorchOverlap(Session& session);
+void RunTorchGraphs(Session& session);
+void RunPreloadedPytorch(Session& session);
+// Adds PyTorch's allocators to `rounds` of the group `timing`; null: none.
+void RunTorchRequests(Session& session, Step* rounds);
 
 // Runs request_bench for every allocator by turns, round by round.
 void RunTiming(Session& session);
@@ -38,17 +55,39 @@ void RunBenchmarks(Session& session);
 // Runs PyTorch's models under its own allocator and under hotpack, if PyTorch is available.
 void RunPytorch(Session& session);
 
+// Finds the largest batch that fits, if PyTorch is available. Takes minutes.
+void RunLargest(Session& session);
+
 // The groups after `facts`, in the order in which they run.
 struct Group {
   const char* name;
   void (*run)(Session&);
+  double limit;  // seconds with --quick, which a part never exceeds; 0: no part
   double share;  // seconds that the earlier groups leave it with --quick; it also gets those that they do not use
+  bool pytorch;  // some of its steps need PyTorch
 };
 inline constexpr Group kGroups[] = {
-    {"probes", RunProbes, 90},         {"timing", RunTiming, 35},         {"training", RunTraining, 100},
-    {"collectors", RunCollectors, 35}, {"benchmarks", RunBenchmarks, 45}, {"traces", RunTraces, 25},
-    {"pytorch", RunPytorch, 120},
+    {"pointers", RunPointers, 10, 0, false},
+    {"enable", RunEnable, 40, 0, true},
+    {"growth", RunGrowth, 30, 0, false},
+    {"overlap", RunOverlapPart, 30, 0, true},
+    {"captures", RunCaptures, 20, 0, true},
+    {"distributed", RunDistributed, 30, 0, true},
+    {"sharing", RunSharing, 15, 0, false},
+    {"ends", RunEnds, 15, 0, false},
+    {"nearly_full", RunNearlyFull, 20, 0, false},
+    {"probes", RunProbes, 60, 0, true},
+    // Losses bit for bit and step times, what a request costs, the largest batch; then the rest.
+    {"pytorch", RunPytorch, 0, 60, true},
+    {"training", RunTraining, 0, 50, false},
+    {"timing", RunTiming, 0, 25, true},
+    {"largest", RunLargest, 0, 0, true},
+    {"collectors", RunCollectors, 0, 15, false},
+    {"benchmarks", RunBenchmarks, 0, 20, false},
+    {"traces", RunTraces, 0, 10, false},
 };
-inline constexpr char kGroupNames[] = "facts, probes, timing, training, collectors, benchmarks, traces and pytorch";
+inline constexpr char kGroupNames[] =
+    "facts, pointers, enable, growth, overlap, captures, distributed, sharing, ends, nearly_full, probes, pytorch, "
+    "training, timing, largest, collectors, benchmarks and traces";
 
 }  // namespace hotpack::check

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 
 namespace hotpack::check {
@@ -53,6 +54,31 @@ TorchPython FindTorchPython(const Session& session, const std::string& torch_dir
     break;
   }
   return found;
+}
+
+const TorchPython& TorchOf(Session& session) {
+  if (session.torch != nullptr) return *session.torch;
+  const std::string directory = session.kit().TorchDirectory();
+  auto found = std::make_shared<TorchPython>();
+  if (directory.empty()) {
+    found->reason = "bench/torch is not here";
+  } else {
+    *found = FindTorchPython(session, directory);
+    found->directory = directory;
+  }
+  if (!found->path.empty()) session.HidePath(found->path, "PYTHON");
+  session.torch = found;
+  return *session.torch;
+}
+
+std::map<std::string, std::string> TorchEnvironment(const Session& session) {
+  std::map<std::string, std::string> environment = {
+      // The kit's root, in a form that the document shortens, so that it does not show this machine's path.
+      {"HOTPACK_HOME", session.kit().root + "/."},
+      {"TORCHINDUCTOR_CACHE_DIR", session.scratch() + "/inductor"},
+      {"TRITON_CACHE_DIR", session.scratch() + "/triton"}};
+  if (session.simulated()) environment["SIMGPU_MEMORY"] = "80G";
+  return environment;
 }
 
 }  // namespace hotpack::check

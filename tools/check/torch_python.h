@@ -1,6 +1,7 @@
 // A Python with PyTorch, for the models of bench/torch.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace hotpack::check {
 
 struct TorchPython {
   std::string path;                 // empty: none
+  std::string directory;            // bench/torch
   std::string reason;               // why there is none
   std::string version;              // of PyTorch, and of the CUDA version that it is built for: "2.11.0, CUDA 13.0"
   std::vector<std::string> models;  // of bench/torch
@@ -19,5 +21,12 @@ struct TorchPython {
 // Skips a PyTorch built without CUDA, and on the simulated device one that is not for CUDA 13. Takes at most a minute
 // for each.
 TorchPython FindTorchPython(const Session& session, const std::string& torch_directory);
+
+// Returns the Python of this session, searched at the first call. Its path is hidden in the document.
+const TorchPython& TorchOf(Session& session);
+
+// Returns the environment of PyTorch's runs in addition to that of Python: hotpack's place, and caches of compiled code
+// that end with the check.
+std::map<std::string, std::string> TorchEnvironment(const Session& session);
 
 }  // namespace hotpack::check
