@@ -100,7 +100,8 @@ bool HasVirtualMemoryManagement(const CudaDriver& driver) {
 CUmemAllocationProp CudaDeviceMemory::Prop() const {
   CUmemAllocationProp prop = {};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  const bool shareable = shareable_.load(std::memory_order_relaxed);
+  prop.requestedHandleTypes = shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   prop.location.id = device_;
   prop.allocFlags.gpuDirectRDMACapable = rdma_.load(std::memory_order_relaxed) ? 1 : 0;
@@ -120,6 +121,10 @@ MemoryStatus CudaDeviceMemory::Initialize() {
   int rdma = 0;  // memory of cuMemAlloc has it by default
   result = driver_->DeviceGetAttribute(&rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device_);
   rdma_ = result == CUDA_SUCCESS && rdma != 0;
+  int shareable = 0;
+  result =
+      driver_->DeviceGetAttribute(&shareable, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device_);
+  shareable_ = result == CUDA_SUCCESS && shareable != 0;
   const CUmemAllocationProp prop = Prop();
   size_t granularity = 0;
   result = driver_->MemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -169,8 +174,9 @@ MemoryStatus CudaDeviceMemory::CreateChunk(uint64_t bytes, ChunkHandle* chunk) {
     if (!scope) return scope.status();
     status = Count(driver_->MemCreate(&handle, bytes, &prop, 0));
     const bool refused = status == MemoryStatus::kFailed || status == MemoryStatus::kNotSupported;
-    if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without RDMA than no memory at all
-      rdma_ = false;
+    const bool simplest = prop.allocFlags.gpuDirectRDMACapable == 0 && prop.requestedHandleTypes == 0;
+    if (refused && !simplest) {  // better without RDMA and handles than no memory at all
+      rdma_ = shareable_ = false;
       const CUmemAllocationProp simple = Prop();
       status = Count(driver_->MemCreate(&handle, bytes, &simple, 0));
     }

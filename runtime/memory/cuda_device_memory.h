@@ -133,6 +133,9 @@ class CudaDeviceMemory : public ContextMemory {
 
   const ExtentLimits extents_;
   std::atomic<bool> rdma_{false};  // chunks are created for GPUDirect RDMA
+  // Chunks are created for handles that are file descriptors. Where the driver answers without a hook between,
+  // NCCL retains a chunk's handle and exports it. It fails if the export does (NCCL's source: src/transport/p2p.cc).
+  std::atomic<bool> shareable_{false};
   // Memory held, for ReleaseAll. Used only by growth and trimming, never by the fast path.
   struct Range {
     DeviceAddress base;

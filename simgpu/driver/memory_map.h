@@ -61,7 +61,8 @@ struct Slab {
 struct Handle {
   int device = 0;
   uint64_t bytes = 0;
-  int references = 1;  // from cuMemCreate, cuMemRetainAllocationHandle
+  unsigned handle_types = 0;  // of cuMemCreate: what it may be exported as
+  int references = 1;         // from cuMemCreate, cuMemRetainAllocationHandle
   int mappings = 0;
   Backing backing;
   explicit Handle(uint64_t size) : bytes(size), backing(size) {}

@@ -93,6 +93,7 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
   HostTakesBytes(bytes);
   auto handle = std::make_unique<Handle>(bytes);
   handle->device = device.ordinal;
+  handle->handle_types = static_cast<unsigned>(prop->requestedHandleTypes);
   *result = reinterpret_cast<CUmemGenericAllocationHandle>(handle.get());
   d.handles.emplace(handle.get(), std::move(handle));
   return CUDA_SUCCESS;
@@ -207,7 +208,20 @@ SIMGPU_API cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUm
   prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   prop->location.id = h->device;
+  prop->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(h->handle_types);
   return CUDA_SUCCESS;
+}
+
+// Memory can be exported "if requested via ::cuMemCreate" (cuda.h, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_...). Even then no
+// descriptor is given out here: no other process could open it.
+SIMGPU_API cuMemExportToShareableHandle(void* result, CUmemGenericAllocationHandle handle,
+                                        CUmemAllocationHandleType type, unsigned long long flags) {
+  SIMGPU_ENTER(cuMemExportToShareableHandle);
+  const Handle* h = Find(d, handle);
+  if (result == nullptr || h == nullptr || flags != 0 || type == CU_MEM_HANDLE_TYPE_NONE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return (h->handle_types & type) == type ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIMGPU_API cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {

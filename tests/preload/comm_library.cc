@@ -77,8 +77,8 @@ int CommConnect(int channels) {
   return direct;
 }
 
-// As ncclRegister does with cuMem (NCCL 2.30: src/register/register.cc, ncclCuMemGetAddressRange). Memory without legacy
-// handles must be mapped memory, and each of its segments has an allocation handle.
+// As ncclRegister does with cuMem (NCCL 2.30: src/register/register.cc). Memory without legacy handles must be mapped
+// memory, and each of its segments has an allocation handle.
 int CommRegister(unsigned long long address, unsigned long long bytes) {
   Driver driver;
   if (!Load(&driver)) return -1;

@@ -42,6 +42,30 @@ TEST_F(CudaDeviceMemoryTest, AsksTheDevice) {
   EXPECT_EQ(memory.DriverCalls(), 0u);
 }
 
+// NCCL exports a chunk's handle where it meets an arena without hooks, and fails if it cannot.
+TEST_F(CudaDeviceMemoryTest, ChunksCanBeExportedWhereTheDeviceCan) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  ChunkHandle chunk = 0;
+  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(stub_handle_types(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
+}
+
+TEST_F(CudaDeviceMemoryTest, ADriverThatRefusesHandlesStillGivesMemory) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  stub_refuse_handle_types(true);
+  ChunkHandle chunk = 0, other = 0;
+  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(&other), MemoryStatus::kOk);
+  EXPECT_EQ(stub_handle_types(), CU_MEM_HANDLE_TYPE_NONE);
+  EXPECT_EQ(memory.DriverCalls(), 3u) << "one refusal, then chunks without handles";
+  stub_refuse_handle_types(false);
+  EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.ReleaseChunk(other), MemoryStatus::kOk);
+}
+
 TEST_F(CudaDeviceMemoryTest, EveryCallIsCountedOnce) {
   CudaDeviceMemory memory(&driver_, context_, nullptr);
   ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);

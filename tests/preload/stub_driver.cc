@@ -29,6 +29,8 @@ struct State {
   std::map<CUstream, bool> capturing;
   std::map<CUstream, unsigned> flags;
   std::set<CUmemGenericAllocationHandle> chunks;
+  int handle_types = 0;  // of the last chunk
+  bool refuse_handle_types = false;
   Context primary[2] = {{0, 0, false}, {1, 0, false}};
   std::vector<Context*> created;
   CUmemoryPool current_pool = reinterpret_cast<CUmemoryPool>(0x1001);
@@ -447,9 +449,11 @@ STUB(cuMemAddressFree, "cuMemAddressFree", 10020, 1, (CUdeviceptr, size_t)) {
   return CUDA_SUCCESS;
 }
 STUB(cuMemCreate, "cuMemCreate", 10020, 1,
-     (CUmemGenericAllocationHandle * handle, size_t, const CUmemAllocationProp*, unsigned long long)) {
+     (CUmemGenericAllocationHandle * handle, size_t, const CUmemAllocationProp* prop, unsigned long long)) {
   ENTER(cuMemCreate)
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  S().handle_types = static_cast<int>(prop->requestedHandleTypes);
+  if (S().refuse_handle_types && S().handle_types != 0) return CUDA_ERROR_NOT_SUPPORTED;
   S().chunks.insert(*handle = ++S().next_handle);
   return CUDA_SUCCESS;
 }
@@ -537,6 +541,8 @@ void* stub_real(const char* symbol) {
 }
 const uint64_t* stub_last_work() { return S().work; }
 long stub_syncs_while_capturing() { return S().refused_syncs; }
+int stub_handle_types() { return S().handle_types; }
+void stub_refuse_handle_types(bool refuse) { S().refuse_handle_types = refuse; }
 long stub_chunks() { return static_cast<long>(S().chunks.size()); }
 long stub_mapped() { return static_cast<long>(S().mapped); }
 void stub_deinitialize() { S().deinitialized = true; }

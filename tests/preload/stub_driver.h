@@ -12,6 +12,8 @@ STUB_API const uint64_t* stub_last_work();     // eleven arguments of the last w
 STUB_API long stub_lookups(const char* base);  // cuGetProcAddress calls for this name (empty: all)
 STUB_API long stub_syncs_while_capturing();    // synchronisations and events refused for a capture's sake
 STUB_API long stub_chunks();                   // cuMemCreate handles not released
+STUB_API int stub_handle_types();              // requestedHandleTypes of the last cuMemCreate
+STUB_API void stub_refuse_handle_types(bool);  // cuMemCreate refuses memory with handle types
 STUB_API long stub_mapped();                   // cuMemMap minus cuMemUnmap, in chunks
 STUB_API void stub_deinitialize();             // from here on every call gives CUDA_ERROR_DEINITIALIZED
 STUB_API uint32_t* stub_debugger_flag();       // cudbgIpcFlag: set by cuda-gdb in the driver's memory

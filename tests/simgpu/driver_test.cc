@@ -508,6 +508,12 @@ TEST_F(DriverTest, VirtualMemoryHasNoHandlesForOtherProcesses) {
   EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(p, kPage), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  // Memory without a handle type cannot be exported.
+  int none = -1;
+  ASSERT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemExportToShareableHandle(&none, chunk, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
   // Memory that could be shared by a file descriptor is given out; no descriptor is.
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   int descriptor = -1;
