@@ -5,13 +5,16 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "preload/hooks/hook_list.h"
 #include "preload/hooks/work_list.h"
 
 namespace {
@@ -24,7 +27,8 @@ struct Context {
 struct State {
   std::recursive_mutex mutex;
   std::map<std::string, long> counts, lookups;
-  std::map<CUdeviceptr, size_t> blocks;  // cuMemAlloc
+  std::set<std::tuple<std::string, int, cuuint64_t>> asked;  // of cuGetProcAddress
+  std::map<CUdeviceptr, size_t> blocks;                      // cuMemAlloc
   std::set<CUdeviceptr> async_blocks;
   std::map<CUstream, bool> capturing;
   std::map<CUstream, unsigned> flags;
@@ -497,9 +501,33 @@ static CUresult Work(const char* symbol, const uint64_t* arguments) {
   }
 HOTPACK_WORK(STUB_WORK)
 
+// With STUB_ALL_HOOKS, look-ups also find the hooked functions that this stub does not imitate. These refuse.
+namespace {
+enum HookNumber : int {
+#define STUB_NUMBER(symbol, ...) kHook_##symbol,
+  HOTPACK_HOOKS(STUB_NUMBER)
+#undef STUB_NUMBER
+};
+template <int number>
+CUresult Refuse() {
+  static std::atomic<int> calls{0};  // one function for each number
+  ++calls;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+}  // namespace
+__attribute__((constructor)) static void RegisterOtherHooks() {
+  if (getenv("STUB_ALL_HOOKS") == nullptr) return;
+#define STUB_REFUSE(symbol, base, version, stream, ...) \
+  if (stub_real(#symbol) == nullptr)                    \
+    Entries().push_back({#symbol, base, version, stream, reinterpret_cast<void*>(&Refuse<kHook_##symbol>)});
+  HOTPACK_HOOKS(STUB_REFUSE)
+#undef STUB_REFUSE
+}
+
 // Look-up: the highest variant that is not above the request, the kind of default stream that was asked for if there is
 // one of that kind.
 static CUresult LookUp(const char* name, void** function, int version, cuuint64_t flags) {
+  S().asked.insert({name, version, flags});
   S().lookups[name]++;
   S().lookups[""]++;
   const Entry* best = nullptr;
@@ -532,6 +560,19 @@ long stub_count(const char* symbol) {
 long stub_lookups(const char* base) {
   std::lock_guard<std::recursive_mutex> lock(S().mutex);
   return S().lookups[base];
+}
+void stub_each_lookup(void (*visit)(const char* base, int version, uint64_t flags, const char* symbol)) {
+  const auto asked = S().asked;  // visit() may look up more
+  for (const auto& [name, version, flags] : asked) {
+    void* function = nullptr;
+    const char* symbol = nullptr;
+    if (LookUp(name.c_str(), &function, version, flags) == CUDA_SUCCESS) {
+      for (const Entry& entry : Entries()) {
+        if (entry.function == function) symbol = entry.symbol;
+      }
+    }
+    visit(name.c_str(), version, flags, symbol);
+  }
 }
 void* stub_real(const char* symbol) {
   for (const Entry& entry : Entries()) {

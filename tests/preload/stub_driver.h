@@ -10,6 +10,8 @@ STUB_API long stub_count(const char* symbol);  // calls of the exported function
 STUB_API void* stub_real(const char* symbol);  // its address, whatever dlsym says
 STUB_API const uint64_t* stub_last_work();     // eleven arguments of the last work-submitting call
 STUB_API long stub_lookups(const char* base);  // cuGetProcAddress calls for this name (empty: all)
+// Calls `visit` for each different look-up so far. `symbol`: the stub's function of that look-up, null if it has none.
+STUB_API void stub_each_lookup(void (*visit)(const char* base, int version, uint64_t flags, const char* symbol));
 STUB_API long stub_syncs_while_capturing();    // synchronisations and events refused for a capture's sake
 STUB_API long stub_chunks();                   // cuMemCreate handles not released
 STUB_API int stub_handle_types();              // requestedHandleTypes of the last cuMemCreate
