@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "packer/stop.h"
+#include "packer/stream_edge_rule.h"
 #include "packer/types.h"
 
 namespace hotpack {

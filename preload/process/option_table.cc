@@ -198,8 +198,22 @@ bool ParseTraceLimit(const char* value, Options* options) {
 }
 
 bool ParseStreamEdges(const char* value, Options* options) {
-  if (strcmp(value, "avoid") != 0 && strcmp(value, "keep") != 0) return false;
-  options->avoid_stream_edges = value[0] == 'a';
+  if (strcmp(value, "keep") == 0) {
+    options->stream_edges = {.avoid = false};
+    return true;
+  }
+  if (strcmp(value, "avoid") == 0) {
+    options->stream_edges = {};
+    return true;
+  }
+  constexpr char kPrefix[] = "avoid:";
+  constexpr uint64_t kMost = 50;
+  if (strncmp(value, kPrefix, sizeof kPrefix - 1) != 0) return false;
+  const char* number = value + sizeof kPrefix - 1;
+  char* end = nullptr;
+  const unsigned long long percent = strtoull(number, &end, 10);
+  if (number[0] < '0' || number[0] > '9' || *end != '\0' || percent > kMost) return false;
+  options->stream_edges = {.slack_percent = static_cast<uint32_t>(percent)};
   return true;
 }
 

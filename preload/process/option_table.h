@@ -54,8 +54,8 @@ namespace hotpack {
   X(Plan, "HOTPACK_PLAN", "--plan", "a file", "none", "where the plan is kept from run to run (`plan_format.md`)")     \
   X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
     "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
-  X(StreamEdges, "HOTPACK_STREAM_EDGES", "--stream-edges", "avoid or keep", "avoid",                                   \
-    "whether plans are packed so that few blocks make a stream wait for another one, in the same memory")              \
+  X(StreamEdges, "HOTPACK_STREAM_EDGES", "--stream-edges", "avoid, avoid:PERCENT or keep", "avoid:2",                  \
+    "whether plans are packed so that few blocks make a stream wait for another one, and how much higher they may be") \
   X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")    \
   X(TraceLimit, "HOTPACK_TRACE_LIMIT_MB", "--trace-limit-mb", "a number of mebibytes", "8192",                         \
     "largest size of that file; recording stops there and the file stays valid")                                       \

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "packer/stream_edge_rule.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/guards.h"
 
@@ -36,7 +37,7 @@ struct Options {
   bool launches = false;                    // HOTPACK_LAUNCHES=1: note launches in the trace
   const char* iteration_range = nullptr;    // HOTPACK_ITERATION_RANGE: patterns of ranges that begin an iteration
   const char* interrupt_range = nullptr;    // HOTPACK_INTERRUPT_RANGE: patterns of ranges that interrupt the monitoring
-  bool avoid_stream_edges = true;           // HOTPACK_STREAM_EDGES: plans make few waits between streams
+  StreamEdgeRule stream_edges;              // HOTPACK_STREAM_EDGES: of plans that make few waits between streams
   bool wait_plan = false;                   // HOTPACK_WAIT_PLAN: plans come in logical time
   const char* plan = nullptr;  // HOTPACK_PLAN: file of the plan from run to run (preload/serve/plan_store.h)
 };

@@ -21,6 +21,7 @@
 #include "preload/process/options.h"
 #include "preload/serve/device_limits.h"
 #include "preload/serve/driver_blocks.h"
+#include "preload/serve/plan_path.h"
 #include "preload/serve/plan_store.h"
 #include "preload/serve/recorder.h"
 #include "preload/streams/graph_memory.h"
@@ -104,11 +105,12 @@ int DeviceOf(const CudaDriver& driver) {
 }
 
 // Without hooks a copy between devices goes to the driver as the program has written it. It fails on virtual memory to
-// which a device has no access (docs/hooks.md, Other devices). The context must be current.
+// which a device has no access (docs/hooks.md, Other devices). A rank copies to no other device. The context must be
+// current.
 bool CopiesNeedPlainMemory(const CudaDriver& driver) {
   int count = 0;
   const CUdevice own = DeviceOf(driver);
-  if (kHooksPresent || own < 0 || driver.DeviceGetCount == nullptr || driver.DeviceCanAccessPeer == nullptr ||
+  if (kHooksPresent || IsRank() || own < 0 || driver.DeviceGetCount == nullptr || driver.DeviceCanAccessPeer == nullptr ||
       driver.DeviceGetCount(&count) != CUDA_SUCCESS) {
     return false;
   }
@@ -156,7 +158,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   options.trace = NewTrace();
   options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;
-  options.avoid_stream_edges = GetOptions().avoid_stream_edges;
+  options.stream_edges = GetOptions().stream_edges;
   options.large_alignment = GetOptions().alignment;
   if (GetOptions().wait_plan) {
     options.logical_time = true;

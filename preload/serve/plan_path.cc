@@ -9,16 +9,23 @@
 namespace hotpack {
 namespace {
 
-const char* Rank() {
+const char* RankOrNull() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"}) {
     const char* value = getenv(name);
     if (value != nullptr && value[0] != '\0' && strlen(value) <= 10 && value[strspn(value, "0123456789")] == '\0')
       return value;
   }
-  return "0";
+  return nullptr;
+}
+
+const char* Rank() {
+  const char* rank = RankOrNull();
+  return rank != nullptr ? rank : "0";
 }
 
 }  // namespace
+
+bool IsRank() { return RankOrNull() != nullptr; }
 
 std::string ExpandPlanPath(const char* pattern, int device) {
   std::string path;

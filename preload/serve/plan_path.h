@@ -10,6 +10,9 @@ namespace hotpack {
 // after a percent sign stays. Returns an empty string if the result is longer than a path may be.
 std::string ExpandPlanPath(const char* pattern, int device);
 
+// Returns whether this process is a rank in a job of many (%r). Such a process uses one device.
+bool IsRank();
+
 // Appends .2, .3 ... for the second, third ... arena of the same name; nothing for the first.
 std::string NumberedPlanPath(const std::string& path, int ordinal);
 

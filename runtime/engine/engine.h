@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "packer/stream_edge_rule.h"
 #include "profiler/notes.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/memory/device_memory.h"
@@ -48,8 +49,8 @@ struct EngineOptions {
   // time limit counts work (packer/stop.h: WorkClock). So the same requests of one thread give the same figures on
   // every machine.
   bool logical_time = false;
-  bool avoid_stream_edges = true;  // plans that make few waits between streams (packer/stream_edges.h)
-  uint64_t window = 1 << 20;       // requests remembered for iteration detection (bounds memory: 8 B each)
+  StreamEdgeRule stream_edges;  // plans that make few waits between streams (packer/stream_edges.h)
+  uint64_t window = 1 << 20;    // requests remembered for iteration detection (bounds memory: 8 B each)
   // Requests served by best fit without a plan, after which the driver's pool is compared.
   uint64_t never_hot_requests = 1 << 20;
   // Blocks of at least 1 MiB begin at multiples of this many bytes: a power of two from 512 to the size of a chunk. Not

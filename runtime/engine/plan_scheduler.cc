@@ -26,12 +26,12 @@ uint64_t Explained(const std::vector<Shape>& shapes, size_t times) {
 
 }  // namespace
 
-PlanScheduler::PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, bool avoid_stream_edges,
+PlanScheduler::PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, StreamEdgeRule stream_edges,
                              std::function<void()> save)
     : parts_(parts),
       time_limit_ns_(time_limit_ns),
       on_demand_(on_demand),
-      avoid_stream_edges_(avoid_stream_edges),
+      stream_edges_(stream_edges),
       save_(std::move(save)),
       worker_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Run(job, cancel); }, on_demand) {}
 
@@ -249,7 +249,7 @@ void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
 
 PlanSettings PlanScheduler::Settings() const {
   const Arena& arena = parts_.pages->arena();
-  return {arena.chunk(), time_limit_ns_, on_demand_, arena.large_alignment(), avoid_stream_edges_};
+  return {arena.chunk(), time_limit_ns_, on_demand_, arena.large_alignment(), stream_edges_};
 }
 
 // Plans the hot iteration, or an improved profile of it.

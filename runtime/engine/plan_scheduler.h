@@ -34,7 +34,7 @@ class PlanScheduler {
     SpillPolicy* spill;
   };
   // `save` does a job of kind kSave. `on_demand`: as PlanWorker's; plans then come in logical time.
-  PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, bool avoid_stream_edges,
+  PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, StreamEdgeRule stream_edges,
                 std::function<void()> save);
 
   // --- without the lock ---------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class PlanScheduler {
   const Parts parts_;
   const int64_t time_limit_ns_;
   const bool on_demand_;
-  const bool avoid_stream_edges_;
+  const StreamEdgeRule stream_edges_;
   const std::function<void()> save_;
 
   uint64_t next_detection_ = kMinNewRequests;  // requests

@@ -234,11 +234,12 @@ struct StreamEdges {
   int64_t before = 0, after = 0;
 };
 
-// Changes a placement so that fewer blocks wait for other streams, in no more chunks above `zone_offset`. Takes no
-// longer than a solve. `instance` has further blocks behind those of the profile: walls, which no stream uses.
+// Changes a placement so that fewer blocks wait for other streams. Takes no more chunks above `zone_offset`, or at most
+// the rule's slack for half of the edges. Takes no longer than two solves. `instance` has further blocks behind those of
+// the profile: walls, which no stream uses.
 StreamEdges AvoidWaits(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                       uint32_t zone_offset, uint64_t chunk_bytes, bool avoid, const PackOptions& options,
-                       Placement* placement) {
+                       uint32_t zone_offset, uint64_t chunk_bytes, const StreamEdgeRule& rule,
+                       const PackOptions& options, Placement* placement) {
   BlockStreams streams;
   bool several = false;
   for (const uint32_t i : index) {
@@ -250,12 +251,19 @@ StreamEdges AvoidWaits(const Profile& profile, const std::vector<uint32_t>& inde
   streams.resize(instance.blocks.size(), kAnyStream);
   StreamEdges edges;
   edges.before = edges.after = CountStreamEdges(instance, *placement, streams);
-  if (!avoid || edges.before == 0) return edges;
+  if (!rule.avoid) return edges;
   const auto zone = static_cast<Bytes>(zone_offset * kBlockUnit), chunk = static_cast<Bytes>(chunk_bytes);
-  const Bytes height = zone + RoundUp(std::max<Bytes>(placement->height - zone, 0), chunk);
-  *placement =
-      AvoidStreamEdges(instance, *placement, streams, height, options.time_limit_ns, options.cancel, options.clock);
-  edges.after = CountStreamEdges(instance, *placement, streams);
+  const Bytes lowest = RoundUp(std::max<Bytes>(placement->height - zone, 0), chunk);
+  const Bytes slack = std::max(chunk, RoundUp(lowest * rule.slack_percent / 100, chunk));
+  for (const Bytes more : {Bytes{0}, slack}) {
+    if (edges.after == 0 || (more > 0 && rule.slack_percent == 0)) break;
+    Placement other = AvoidStreamEdges(instance, *placement, streams, zone + lowest + more, options.time_limit_ns,
+                                       options.cancel, options.clock);
+    const int64_t count = CountStreamEdges(instance, other, streams);
+    if (count >= edges.after || (more > 0 && count > edges.after / 2)) continue;
+    edges.after = count;
+    *placement = std::move(other);
+  }
   return edges;
 }
 
@@ -276,7 +284,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
                                          const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const RelatedScripts& related, WorkClock* clock, uint64_t large_alignment,
-                                         bool avoid_stream_edges) {
+                                         const StreamEdgeRule& stream_edges) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile,
                  std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
@@ -311,16 +319,15 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
     PackResult filled = PackWithFragments(profile, index, related, zone_offset, options, &instance);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
-      const StreamEdges edges = AvoidWaits(profile, index, instance, zone_offset, chunk_bytes, avoid_stream_edges,
-                                           options, &filled.placement);
+      const StreamEdges edges =
+          AvoidWaits(profile, index, instance, zone_offset, chunk_bytes, stream_edges, options, &filled.placement);
       Script script = CompileScript(profile, index, filled.placement.offsets, laid_out, zone_offset, plain.lower_bound);
       SetEdges(edges, &script);
       return std::make_shared<const Script>(std::move(script));
     }
   }
   options.time_limit_ns = std::min(time_limit_ns, Patience(packed.blocks.size(), 300'000, 30'000'000));
-  const StreamEdges edges =
-      AvoidWaits(profile, index, packed, 0, chunk_bytes, avoid_stream_edges, options, &plain.placement);
+  const StreamEdges edges = AvoidWaits(profile, index, packed, 0, chunk_bytes, stream_edges, options, &plain.placement);
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
   SetEdges(edges, &script);
   script.reserved_ranges = related.reserved_ranges;
@@ -348,7 +355,7 @@ std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot
   WorkClock clock;
   return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns,
                     cancel, related, settings.logical_time ? &clock : nullptr, settings.large_alignment,
-                    settings.avoid_stream_edges);
+                    settings.stream_edges);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "packer/stop.h"
+#include "packer/stream_edges.h"
 #include "profiler/history.h"
 #include "profiler/profile.h"
 #include "runtime/memory/arena.h"
@@ -58,12 +59,13 @@ void AlignLarge(uint64_t large_alignment, Instance* instance);
 // - `cancel`: may be set from another thread.
 // - `large_alignment`: PlanSettings
 // - `clock`: counts the time limit (PackOptions::clock); null: the machine's clock does.
-// - `avoid_stream_edges`: then places blocks of several streams so that few wait for another stream, in no more chunks.
+// - `stream_edges`: whether blocks of several streams are then placed so that few wait for another stream.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
                                          const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const RelatedScripts& related = {}, WorkClock* clock = nullptr,
-                                         uint64_t large_alignment = kBlockUnit, bool avoid_stream_edges = true);
+                                         uint64_t large_alignment = kBlockUnit,
+                                         const StreamEdgeRule& stream_edges = {});
 
 // Returns the limit for a plan's load if the job never needed more than `units`: 1/32 or two chunks more, whichever is
 // larger.
@@ -89,7 +91,7 @@ struct PlanSettings {
   int64_t time_limit_ns = 0;              // for one solve
   bool logical_time = false;              // the limit counts work instead of time (packer/stop.h)
   uint64_t large_alignment = kBlockUnit;  // bytes: of the offsets of blocks of at least kLargeBlock
-  bool avoid_stream_edges = true;         // as MakeScript
+  StreamEdgeRule stream_edges;
 };
 
 // Builds the script for a profile that FindProfile returned for `job`. Returns null in three cases: the script would

@@ -115,7 +115,7 @@ TEST(Engine, RequestsThatFailNoLongerArePlanned) {
 TEST(Engine, PlansKeepStreamsApart) {
   for (const bool avoid : {false, true}) {
     EngineOptions options;
-    options.avoid_stream_edges = avoid;
+    options.stream_edges.avoid = avoid;
     Job job(4096 * kMiB, options);
     Engine& engine = job.engine();
     auto ask = [&](uint64_t bytes, uint32_t stream) {

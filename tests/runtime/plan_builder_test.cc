@@ -80,14 +80,35 @@ Profile TwoStreams() {
 
 TEST(MakeScript, StreamsAreKeptApartInTheSameChunks) {
   constexpr uint64_t kChunk = 65536;
-  auto plain = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, kBlockUnit, false);
-  auto apart = MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr);
+  auto plain =
+      MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, kBlockUnit, {.avoid = false});
+  auto apart =
+      MakeScript(TwoStreams(), 1000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, kBlockUnit, {.slack_percent = 0});
   ASSERT_TRUE(plain != nullptr && apart != nullptr);
   EXPECT_GT(plain->stream_edges, 0u);
   EXPECT_EQ(plain->avoided_stream_edges, 0u);
   EXPECT_GT(apart->avoided_stream_edges, 0u);
   EXPECT_LT(apart->stream_edges, plain->stream_edges);
   EXPECT_LE((apart->height_bytes + kChunk - 1) / kChunk, (plain->height_bytes + kChunk - 1) / kChunk);
+}
+
+// One chunk more keeps a small batch, released early, away from what is kept for long. It is taken only on request.
+TEST(MakeScript, SlackIsTakenWhereItLeavesHalfOfTheEdges) {
+  constexpr uint64_t kChunk = 65536;
+  Profile profile;
+  for (uint32_t i = 0; i < 40; ++i) {
+    const bool batch = i % 5 == 0;
+    const uint32_t age = batch ? 2 : 5 - i % 5;
+    profile.blocks.push_back({.units = batch ? 100u : 3000 + i % 5 * 50, .age = age, .min_age = age, .planned = true});
+    profile.blocks.back().stream = batch ? 2 : 1;
+  }
+  profile.period = 40;
+  auto low = MakeScript(profile, 20000, {}, kChunk, 50'000'000, nullptr, {}, nullptr, kBlockUnit, {.slack_percent = 0});
+  auto apart = MakeScript(profile, 20000, {}, kChunk, 50'000'000, nullptr);
+  ASSERT_TRUE(low != nullptr && apart != nullptr);
+  EXPECT_GT(low->stream_edges, 0u);
+  EXPECT_EQ(apart->stream_edges, 0u);
+  EXPECT_LE(apart->height_bytes, low->height_bytes + kChunk + low->height_bytes / 50);
 }
 
 TEST(MakeScript, WhereRequestsNameNoStreamTheyAreNotCounted) {
