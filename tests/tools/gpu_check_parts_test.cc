@@ -191,7 +191,7 @@ TEST_F(GpuCheckPartsTest, APartEndsAtItsLimit) {
 TEST_F(GpuCheckPartsTest, KilledAtAnyMomentTheDocumentIsWhole) {
   AddProbe("for i in 1 2 3; do echo \"finding: pass f$i; expected E; seen S\" >&2; echo x >>" + Path("told") +
            "; sleep 0.2; done\n" + Replaced(kGood, "FIGURES", ""));
-  size_t most = 0;
+  size_t most = 0, running = 0;
   for (const int milliseconds : {5, 20, 60, 150, 400, 900, 1500, 2500}) {
     fs::remove(Path("told"));
     fs::remove(Path("out.json"));
@@ -215,6 +215,7 @@ TEST_F(GpuCheckPartsTest, KilledAtAnyMomentTheDocumentIsWhole) {
     for (const json& step : document.at("steps")) {
       for (const json& finding : step.at("findings")) {
         passed += finding.at("result") == "pass" && finding.at("name") != "device" ? 1 : 0;
+        running += finding.at("seen") == "it was running at this moment" ? 1 : 0;
       }
       EXPECT_LE(step.at("findings").size(), 6u) << step.dump();
     }
@@ -224,6 +225,7 @@ TEST_F(GpuCheckPartsTest, KilledAtAnyMomentTheDocumentIsWhole) {
     most = std::max(most, passed);
   }
   EXPECT_GE(most, 5u);
+  EXPECT_GE(running, 2u) << "the step that was running is named";
 }
 
 TEST_F(GpuCheckPartsTest, AKilledProgramKeepsWhatItHasTold) {
