@@ -348,6 +348,7 @@ class TypedFiguresTest(unittest.TestCase):
         "docs/plan_format.md": ["| byte | type | what |"],   # the layout of a file
         "docs/trace_format.md": ["| byte | type | what |"],
         "docs/pytorch.md": ["| | from | tried |"],           # versions
+        "docs/gpu_check.md": ["| part | limit |"],           # limits of time
     }
 
     def test_no_page_has_figures_that_were_typed(self):
