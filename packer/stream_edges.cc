@@ -90,8 +90,8 @@ class Layout {
 
   static size_t Index(int32_t block) { return static_cast<size_t>(block); }
 
-  // Calls visit(user) for each block that used addresses of `block` last before it, or uses them next, on the cycle. May
-  // be itself. Goes from block to block through time until all addresses are covered.
+  // Calls visit(user) for each block that used addresses of `block` last before it, or uses them next, on the cycle.
+  // May be itself. Goes from block to block through time until all addresses are covered.
   template <Side kSide, typename Visit>
   void ForEachNeighbour(int32_t block, StopCheck* stop, Visit visit) {
     const size_t n = ranges_.size(), home = position_[Index(block)];
@@ -131,7 +131,7 @@ class Layout {
   absl::InlinedVector<Range, 16> open_;  // scratch of ForEachNeighbour
 };
 
-// Returns the offsets below `height` at the ends of the gaps that are free while `block`, which is removed, is resident.
+// Returns the offsets below `height` at the ends of the gaps that are free while `block` is resident. It is removed.
 std::vector<Offset> FreePlaces(const Instance& instance, const Layout& layout, int32_t block, Bytes height,
                                StopCheck* stop) {
   const Block& moved = instance.blocks[static_cast<size_t>(block)];

@@ -25,9 +25,9 @@ using BlockStreams = std::vector<uint16_t>;
 // The stream of a block that no work uses: it makes no edge.
 inline constexpr uint16_t kAnyStream = UINT16_MAX;
 
-// Counts the waits between streams that `placement` makes on a cycle: for each block, the other streams among the blocks
-// that used some of its addresses last. `placement` is valid, and `streams` has one for each block. A block has one
-// residency, or a carried block's two; no two begin at the same tick. O(n²) at worst. Thread-safe.
+// Counts the waits between streams that `placement` makes on a cycle: for each block, the other streams among the
+// blocks that used some of its addresses last. `placement` is valid, and `streams` has one for each block. A block has
+// one residency, or a carried block's two; no two begin at the same tick. O(n²) at worst. Thread-safe.
 int64_t CountStreamEdges(const Instance& instance, const Placement& placement, const BlockStreams& streams);
 
 // Returns a placement with as few stream edges as it finds, at most as many as `start` has, and not higher than

@@ -5,7 +5,7 @@
 namespace hotpack::remat {
 
 // X(Planner, name, in_auto, copies, by_budget)
-//   in_auto    whether `auto` and --sweep try it: kAlways, kWithCopies (only with --swap), kNever
+//   in_auto    whether `auto` and --sweep try it: kAlways, kWithCopies (only with --swap), kOnRequest
 //   copies     it copies to the host whatever the options ask for
 //   by_budget  it bounds the live bytes, so it runs again with less where its arena exceeds the budget
 #define HOTPACK_REMAT_PLANNERS(X)                          \
@@ -14,7 +14,7 @@ namespace hotpack::remat {
   X(Echo, "echo", kAlways, false, false)                   \
   X(Dtr, "dtr", kAlways, false, true)                      \
   X(Knapsack, "knapsack", kAlways, false, true)            \
-  X(Dqn, "dqn", kNever, true, true)                        \
+  X(Dqn, "dqn", kOnRequest, true, true)                    \
   X(Memonger, "memonger", kAlways, false, true)            \
   X(SuperNeurons, "superneurons", kWithCopies, true, true) \
   X(Tflms, "tflms", kWithCopies, true, true)
@@ -33,7 +33,7 @@ inline constexpr const char* kRematAlgorithmNames = "auto"
 #undef HOTPACK_PLANNER
     ;
 
-enum class InAuto { kAlways, kWithCopies, kNever };
+enum class InAuto { kAlways, kWithCopies, kOnRequest };
 
 struct PlannerTraits {
   const char* name;

@@ -110,8 +110,8 @@ int DeviceOf(const CudaDriver& driver) {
 bool CopiesNeedPlainMemory(const CudaDriver& driver) {
   int count = 0;
   const CUdevice own = DeviceOf(driver);
-  if (kHooksPresent || IsRank() || own < 0 || driver.DeviceGetCount == nullptr || driver.DeviceCanAccessPeer == nullptr ||
-      driver.DeviceGetCount(&count) != CUDA_SUCCESS) {
+  if (kHooksPresent || IsRank() || own < 0 || driver.DeviceGetCount == nullptr ||
+      driver.DeviceCanAccessPeer == nullptr || driver.DeviceGetCount(&count) != CUDA_SUCCESS) {
     return false;
   }
   for (CUdevice other = 0; other < count; ++other) {

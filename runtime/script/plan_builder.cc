@@ -235,8 +235,8 @@ struct StreamEdges {
 };
 
 // Changes a placement so that fewer blocks wait for other streams. Takes no more chunks above `zone_offset`, or at most
-// the rule's slack for half of the edges. Takes no longer than two solves. `instance` has further blocks behind those of
-// the profile: walls, which no stream uses.
+// the rule's slack for half of the edges. Takes no longer than two solves. `instance` has further blocks behind those
+// of the profile: walls, which no stream uses.
 StreamEdges AvoidWaits(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
                        uint32_t zone_offset, uint64_t chunk_bytes, const StreamEdgeRule& rule,
                        const PackOptions& options, Placement* placement) {

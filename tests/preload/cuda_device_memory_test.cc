@@ -47,7 +47,7 @@ TEST_F(CudaDeviceMemoryTest, ChunksCanBeExportedWhereTheDeviceCan) {
   CudaDeviceMemory memory(&driver_, context_, nullptr);
   ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
   ChunkHandle chunk = 0;
-  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
   EXPECT_EQ(stub_handle_types(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
 }
@@ -57,8 +57,8 @@ TEST_F(CudaDeviceMemoryTest, ADriverThatRefusesHandlesStillGivesMemory) {
   ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
   stub_refuse_handle_types(true);
   ChunkHandle chunk = 0, other = 0;
-  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
-  EXPECT_EQ(memory.CreateChunk(&other), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(kChunk, &other), MemoryStatus::kOk);
   EXPECT_EQ(stub_handle_types(), CU_MEM_HANDLE_TYPE_NONE);
   EXPECT_EQ(memory.DriverCalls(), 3u) << "one refusal, then chunks without handles";
   stub_refuse_handle_types(false);
@@ -186,8 +186,8 @@ TEST_F(CudaDeviceMemoryTest, WithoutItsContextNoCallIsMade) {
   DeviceAddress base = 0, at = 0, plain_base = 0;
   ChunkHandle chunk = 0, second = 0;
   ASSERT_EQ(memory.Reserve(16 * kChunk, &base), MemoryStatus::kOk);
-  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
-  ASSERT_EQ(memory.Map(base, chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.CreateChunk(kChunk, &chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.Map(base, kChunk, chunk), MemoryStatus::kOk);
   ASSERT_EQ(plain.Reserve(256ull << 20, &plain_base), MemoryStatus::kOk);
   const uint64_t calls = memory.DriverCalls(), plain_calls = plain.DriverCalls();
   const auto push = driver_.CtxPushCurrent;
@@ -195,8 +195,8 @@ TEST_F(CudaDeviceMemoryTest, WithoutItsContextNoCallIsMade) {
     char byte = 0;
     driver_.CtxPushCurrent = RefusePush;
     EXPECT_EQ(memory.Reserve(kChunk, &at), MemoryStatus::kFailed);
-    EXPECT_EQ(memory.CreateChunk(&second), MemoryStatus::kFailed);
-    EXPECT_EQ(memory.Map(base + kChunk, chunk), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.CreateChunk(kChunk, &second), MemoryStatus::kFailed);
+    EXPECT_EQ(memory.Map(base + kChunk, kChunk, chunk), MemoryStatus::kFailed);
     EXPECT_EQ(memory.Enable(base, kChunk), MemoryStatus::kFailed);
     EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kFailed);
     EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kFailed);
@@ -209,7 +209,7 @@ TEST_F(CudaDeviceMemoryTest, WithoutItsContextNoCallIsMade) {
     memory.AddPeer(1);
     EXPECT_FALSE(memory.CopiesReach(1));
     driver_.CtxPushCurrent = RefusePushAtTheEnd;
-    EXPECT_EQ(memory.CreateChunk(&second), MemoryStatus::kDeinitialized);
+    EXPECT_EQ(memory.CreateChunk(kChunk, &second), MemoryStatus::kDeinitialized);
     driver_.CtxPushCurrent = push;
   }).join();
   EXPECT_EQ(memory.DriverCalls(), calls);

@@ -259,7 +259,7 @@ TEST_F(ArenaTest, ChunksOfARetiredZoneWithLittleInThemAreForSmallRequests) {
   arena_.RetireZone(zone, live);
   EXPECT_TRUE(arena_.Consistent());
   const uint64_t created = arena_.reserved();
-  const auto lies_in = [&](DeviceAddress address, int chunk) { return (address - zone.begin) / kChunk == chunk; };
+  const auto lies_in = [&](DeviceAddress address, uint64_t chunk) { return (address - zone.begin) / kChunk == chunk; };
   EXPECT_TRUE(lies_in(Allocate(kChunk / 2), 0));
   EXPECT_TRUE(lies_in(Allocate(kChunk * 3 / 8), 0));
   EXPECT_TRUE(lies_in(Allocate(kChunk * 5 / 8), 2));

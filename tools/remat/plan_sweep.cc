@@ -26,8 +26,8 @@ std::vector<std::string> Algorithms(const SweepOptions& sweep, const PlanOptions
   if (sweep.algorithm != "auto") return {sweep.algorithm};
   std::vector<std::string> names;
   for (const remat::PlannerTraits& planner : remat::kPlanners) {
-    if (planner.in_auto == remat::InAuto::kNever || (planner.in_auto == remat::InAuto::kWithCopies && !options.swap))
-      continue;
+    if (planner.in_auto == remat::InAuto::kOnRequest) continue;
+    if (planner.in_auto == remat::InAuto::kWithCopies && !options.swap) continue;
     names.emplace_back(planner.name);
   }
   return names;
