@@ -148,5 +148,6 @@ function(hotpack_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized_tests ${name})
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}")
+  # The simulated device is as strict as it can be. A test may set its own environment instead.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}" ENVIRONMENT SIMGPU_CONTEXTS=strict)
 endfunction()

@@ -35,8 +35,14 @@
   if (name == nullptr) return ::simgpu::NoContextError()
 
 // For calls that need some context, but use none. SIMGPU_CONTEXTS=0: they need none.
-#define SIMGPU_ANY_CONTEXT() \
-  if (d.check_contexts && ::simgpu::CurrentContext() == nullptr) return ::simgpu::NoContextError()
+#define SIMGPU_ANY_CONTEXT()                                                               \
+  if (d.context_rule >= ContextRule::kDocumented && ::simgpu::CurrentContext() == nullptr) \
+  return ::simgpu::NoContextError()
+
+// For calls of virtual memory, whose documentation does not say whether they need one. PyTorch makes them in threads
+// without. SIMGPU_CONTEXTS=strict: they need some context.
+#define SIMGPU_STRICT_CONTEXT() \
+  if (d.context_rule == ContextRule::kStrict && ::simgpu::CurrentContext() == nullptr) return ::simgpu::NoContextError()
 
 // The stream of a handle; `variant` tells what NULL means.
 #define SIMGPU_STREAM(name, handle, variant)                                                                   \

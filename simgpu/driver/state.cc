@@ -80,6 +80,14 @@ bool Switch(const char* name) {
   return false;
 }
 
+ContextRule ContextSetting() {
+  const char* text = getenv("SIMGPU_CONTEXTS");
+  if (text == nullptr || *text == '\0' || strcmp(text, "1") == 0) return ContextRule::kDocumented;
+  if (strcmp(text, "0") == 0) return ContextRule::kNone;
+  if (strcmp(text, "strict") != 0) BadSetting("SIMGPU_CONTEXTS", text, "0, 1 or strict");
+  return ContextRule::kStrict;
+}
+
 bool KeepSetting() {
   const char* text = getenv("SIMGPU_VALUES");
   if (text == nullptr || *text == '\0' || strcmp(text, "forget") == 0) return false;
@@ -94,7 +102,7 @@ Driver::Driver()
       keep_values(KeepSetting()),
       peers(Switch("SIMGPU_PEERS")),
       check_access(Switch("SIMGPU_ACCESS")),
-      check_contexts(Switch("SIMGPU_CONTEXTS")),
+      context_rule(ContextSetting()),
       checker(&order, &memory, CheckSetting()) {
   const uint64_t capacity = MemorySetting();
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -90,16 +90,19 @@ struct Device {
   uint64_t copies_in_free = 0, copies_out_free = 0;
 };
 
+// Which calls need a current context: none, those whose documentation says so, also those of virtual memory.
+enum class ContextRule : uint8_t { kNone, kDocumented, kStrict };
+
 struct Driver {
   std::mutex mutex;
   std::vector<Device> devices;
   Order order;
   MemoryMap memory;
   Written written;
-  const bool keep_values;     // no write is forgotten: `written` stays empty
-  const bool peers;           // devices can use each other's memory
-  const bool check_access;    // ... and are held to it (peer.h)
-  const bool check_contexts;  // calls for memory need a current context
+  const bool keep_values;          // no write is forgotten: `written` stays empty
+  const bool peers;                // devices can use each other's memory
+  const bool check_access;         // ... and are held to it (peer.h)
+  const ContextRule context_rule;  // which calls for memory need a current context
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;

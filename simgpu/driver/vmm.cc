@@ -51,7 +51,7 @@ bool ForEachMapping(Driver& d, uint64_t address, uint64_t bytes, Visit visit) {
 SIMGPU_API cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignment, CUdeviceptr wanted,
                                unsigned long long flags) {
   SIMGPU_ENTER(cuMemAddressReserve);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0 || (alignment & (alignment - 1)) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -64,7 +64,7 @@ SIMGPU_API cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignme
 
 SIMGPU_API cuMemAddressFree(CUdeviceptr address, size_t bytes) {
   SIMGPU_ENTER(cuMemAddressFree);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   auto& all = d.memory.reservations();
   auto it = all.find(address);
   if (it == all.end() || it->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -80,7 +80,7 @@ SIMGPU_API cuMemAddressFree(CUdeviceptr address, size_t bytes) {
 SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const CUmemAllocationProp* prop,
                        unsigned long long flags) {
   SIMGPU_ENTER(cuMemCreate);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
   // Memory that could be shared by a file descriptor is ordinary memory. Only cuMemExportToShareableHandle is missing.
@@ -101,7 +101,7 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
 
 SIMGPU_API cuMemRelease(CUmemGenericAllocationHandle handle) {
   SIMGPU_ENTER(cuMemRelease);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   Handle* h = Find(d, handle);
   if (h == nullptr || h->references == 0) return CUDA_ERROR_INVALID_VALUE;
   --h->references;
@@ -112,7 +112,7 @@ SIMGPU_API cuMemRelease(CUmemGenericAllocationHandle handle) {
 SIMGPU_API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                     unsigned long long flags) {
   SIMGPU_ENTER(cuMemMap);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   Handle* h = Find(d, handle);
   uint64_t base = 0;
   Reservation* reservation = d.memory.FindReservation(address, &base);
@@ -138,7 +138,7 @@ SIMGPU_API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGener
 
 SIMGPU_API cuMemUnmap(CUdeviceptr address, size_t bytes) {
   SIMGPU_ENTER(cuMemUnmap);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ForEachMapping(d, address, bytes, [](uint64_t, Mapping*) {})) return CUDA_ERROR_INVALID_VALUE;
   HostTakesBytes(bytes);
@@ -156,7 +156,7 @@ SIMGPU_API cuMemUnmap(CUdeviceptr address, size_t bytes) {
 
 SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* desc, size_t count) {
   SIMGPU_ENTER(cuMemSetAccess);
-  SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICT_CONTEXT();
   if (desc == nullptr || count == 0 || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   unsigned access = 0;
   uint64_t given = 0, taken = 0;  // devices

@@ -256,7 +256,8 @@ TEST_F(GpuCheckTest, TooFewPlannedRequestsFail) {
 
 TEST_F(GpuCheckTest, SettingsOfTheCallerDoNotReachThePrograms) {
   AddProgram("gpu_probe",
-             "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n! env | grep -q '^HOTPACK' || exit 4\nexit 0\n");
+             "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n! env | grep '^HOTPACK' | "
+             "grep -vq '^HOTPACK_SHARED=' || exit 4\nexit 0\n");
   const auto seen = [&](const std::map<std::string, std::string>& environment) {
     RunProgram(
         {Path("kit/bin/gpu_check"), "--tiny", "--simulate", "--only", "probes", "--out", Path("out.json"), "--force"},

@@ -155,7 +155,8 @@ class PinsTest(unittest.TestCase):
             [line for line in written.splitlines() if not line.startswith("#")],
             sorted(
                 [f"{name}==2.0" for name in ("accelerate", "numpy", "transformers", *OTHERS)]
-                + ["helper==1.6", "highspy==2.1", "torch==3.0"]
+                + ["helper==1.6", "highspy==2.1", "torch==3.0"],
+                key=lambda line: line.split("=="),
             ),
         )
 

@@ -348,6 +348,7 @@ class TypedFiguresTest(unittest.TestCase):
         "docs/plan_format.md": ["| byte | type | what |"],   # the layout of a file
         "docs/trace_format.md": ["| byte | type | what |"],
         "docs/pytorch.md": ["| | from | tried |"],           # versions
+        "simgpu/README.md": ["| what takes time | setting |"],  # costs that others published
         "docs/gpu_check.md": ["| part | limit |"],           # limits of time
     }
 
