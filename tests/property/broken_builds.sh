@@ -190,8 +190,6 @@ mutant "pools, a context that is left out" preload/streams/stream_contexts.cc \
   "for (const CUcontext each : contexts) users.push_back(NumberOf(CU_STREAM_LEGACY, each));" \
   "users.push_back(NumberOf(CU_STREAM_LEGACY, context));"
 mutant "pools, a handle that has come back" preload/streams/used_streams.cc "slots_[number].known_all.store(0);" ""
-mutant "pools, a use without an event at the release" preload/streams/stream_order.cc \
-  "(!RecordNow(stream) && ByContexts())" "ByContexts()"
 mutant "pools, a use that was told of" preload/streams/stream_order.cc "if (!gone) streams_.NoteRelease(stream, tick);" "continue;"
 mutant "pools, a capturing stream that waits" preload/streams/stream_contexts.cc \
   "const bool capturing = AsksCapturing(stream);  // it must not wait for anything outside its graph" "const bool capturing = false;"
