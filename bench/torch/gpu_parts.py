@@ -6,7 +6,7 @@
 
 training     ten steps of GPT-2 small, then a graph capture, an out-of-memory and torch.compile
 graphs       a captured training step, replayed while other memory comes and goes
-overlap      copies on a stream of their own beside work, against each alone
+overlap      copies on a stream of their own during work, against each alone
 distributed  torch.distributed with one rank: collectives, and DistributedDataParallel
 requests     nanoseconds of a request of PyTorch's allocator and its release
 

@@ -144,7 +144,7 @@ Context* CreateContext(Driver& d, int device, unsigned flags);
 void DestroyContext(Driver& d, Context* context);  // frees its blocks
 // The context that owns what is allocated with `context` current: a green one's parent.
 inline Context* OwnerOf(Context* context) { return context->parent != nullptr ? context->parent : context; }
-// Calls visit(group) for the context, and for its green ones, ended ones too: what is said of a primary one holds for
+// Calls visit(group) for the context, and for its green ones, ended ones too: what holds for a primary one holds for
 // them (cuda.h, cuCtxSynchronize, cuCtxRecordEvent).
 template <typename Visit>
 void ForFamily(const Context& context, Visit visit) {

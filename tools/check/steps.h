@@ -19,7 +19,7 @@ bool RunFacts(Session& session, DeviceReport* report);
 
 // The parts: what matters most on a machine that may be there for minutes only, in this order. Each has a limit.
 void RunPointers(Session& session);     // what queries answer, and whether every look-up leads to hotpack
-void RunEnable(Session& session);       // GPT-2 small under hotpack.enable(), beside PyTorch both ways
+void RunEnable(Session& session);       // GPT-2 small under hotpack.enable(), compared with PyTorch both ways
 void RunGrowth(Session& session);       // 16 GiB in blocks of one size
 void RunOverlapPart(Session& session);  // copies on a stream of their own
 void RunCaptures(Session& session);     // captures and graphs
