@@ -20,12 +20,10 @@ MemoryStatus Arena::Open(uint64_t times) {
   for (; times >= 1; times /= 2) {
     uint64_t bytes = std::min(Up(std::max(memory_->TotalBytes() * times, 64 * chunk_)), kMaxArenaBytes);
     DeviceAddress base = 0;
-    ++driver_calls_;
+    mover_.CountCall();
     status = memory_->Reserve(bytes, &base);
     if (status != MemoryStatus::kOk) continue;
-    handle_.assign(bytes / chunk_, 0);
-    first_.assign(bytes / chunk_, 0);
-    chunks_.assign(bytes / chunk_, 0);
+    extents_.Open(base, bytes, chunk_);
     used_epoch_.assign(bytes / chunk_, 0);
     is_small_.assign(bytes / chunk_, false);
     unmapped_.Add(base, bytes);
@@ -116,12 +114,6 @@ DeviceAddress Arena::ChooseSmallChunk() const {
   return it != unmapped_.ranges().end() ? it->first : unmapped_.ranges().begin()->first;
 }
 
-AddressRange Arena::ExtentAt(DeviceAddress address) const {
-  const uint64_t c = IndexOf(address);
-  if (handle_[c] == 0) return {base_ + c * chunk_, chunk_};
-  return {base_ + first_[c] * chunk_, chunks_[first_[c]] * chunk_};
-}
-
 void Arena::SetSmall(const AddressRange& range, bool small) {
   for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) {
     if (is_small_[c] == small) continue;
@@ -131,13 +123,6 @@ void Arena::SetSmall(const AddressRange& range, bool small) {
 }
 
 // --- where to grow ---------------------------------------------------------------------------------------------------
-
-// Counts the chunks without pages that [begin, end) touches.
-uint64_t Arena::MissingChunks(DeviceAddress begin, DeviceAddress end) const {
-  uint64_t missing = 0;
-  for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) missing += handle_[c] == 0;
-  return missing;
-}
 
 // A maximal run of free addresses, mapped or not.
 struct Arena::Run {
@@ -197,7 +182,7 @@ uint64_t Arena::ExtentLimit(uint64_t more) const {
 // Adds the runs of chunks without pages in [begin, end), whole chunks, to the targets.
 void Arena::AddMissing(DeviceAddress begin, DeviceAddress end, PageWork* work) const {
   for (DeviceAddress chunk = begin; chunk < end; chunk += chunk_) {
-    if (handle_[IndexOf(chunk)] != 0) continue;
+    if (extents_.IsMapped(IndexOf(chunk))) continue;
     std::vector<AddressRange>& runs = work->targets;
     if (runs.empty() || runs.back().begin + runs.back().bytes != chunk) runs.push_back({chunk, 0});
     runs.back().bytes += chunk_;
@@ -218,7 +203,7 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, uint64_t ahead_up
   AddMissing(Down(begin), Up(end), work);
   for (const AddressRange& run : work->targets) unmapped_.Remove(run.begin, run.bytes);
   for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) {
-    if (handle_[c] == 0) continue;
+    if (!extents_.IsMapped(c)) continue;
     const DeviceAddress chunk = base_ + c * chunk_;
     const DeviceAddress from = std::max(begin, chunk), to = std::min(end, chunk + chunk_);
     free_.Remove(from, to - from);
@@ -280,7 +265,7 @@ bool Arena::BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, P
   uint64_t available = pooled() + Allowance(create_up_to) / chunk_ * chunk_;
   for (const AddressRange& extent : FreeExtents(/*old_only=*/false)) available += extent.bytes;
   for (DeviceAddress chunk = zone.begin; chunk < zone.begin + zone.bytes && available > 0; chunk += chunk_) {
-    if (handle_[IndexOf(chunk)] != 0) continue;
+    if (extents_.IsMapped(IndexOf(chunk))) continue;
     AddMissing(chunk, chunk + chunk_, work);
     available -= chunk_;
   }
@@ -378,169 +363,10 @@ bool Arena::BeginTrim(PageWork* work) {
   return !work->extents.empty() || !work->take.empty();
 }
 
-// --- driver calls, without the lock ----------------------------------------------------------------------------------
-
-void Arena::UnmapTaken(PageWork* work) {
-  if (work->take.empty() && work->take_zone.empty()) return;
-  ++driver_calls_;
-  if (!memory_->Synchronize()) {  // work may still be using these pages
-    work->not_taken.swap(work->take);
-    work->take_zone.clear();
-    return;
-  }
-  UnmapRanges(&work->take, &work->not_taken, work);
-  std::vector<AddressRange> kept;  // entries there count as unmapped until they are checked again: harmless
-  UnmapRanges(&work->take_zone, &kept, work);
-}
-
-// Unmaps `ranges` and keeps those that could be unmapped; the others go to `failed`.
-void Arena::UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work) {
-  std::vector<AddressRange> done;
-  for (const AddressRange& range : *ranges) {
-    ++driver_calls_;
-    if (memory_->Unmap(range.begin, range.bytes) != MemoryStatus::kOk) {
-      failed->push_back(range);
-      continue;
-    }
-    done.push_back(range);
-    for (DeviceAddress at = range.begin; at < range.begin + range.bytes;) {
-      const AddressRange extent = ExtentAt(at);
-      work->extents.push_back({handle_[IndexOf(at)], extent.bytes});
-      at += extent.bytes;
-    }
-  }
-  ranges->swap(done);
-}
-
-bool Arena::ReleaseOne(const Extent& extent, PageWork* work) {
-  ++driver_calls_;
-  work->status = memory_->ReleaseChunk(extent.handle);
-  if (work->status != MemoryStatus::kOk) return false;
-  work->released += extent.bytes;
-  return true;
-}
-
-// Places the available extents, the largest that fit. *gaps: the rest of the targets.
-void Arena::PlaceAvailable(PageWork* work, std::vector<AddressRange>* gaps) {
-  std::vector<Extent>& extents = work->extents;
-  const auto smaller = [](const Extent& a, const Extent& b) { return a.bytes < b.bytes; };
-  std::stable_sort(extents.begin(), extents.end(), smaller);
-  for (const AddressRange& run : work->targets) {
-    const DeviceAddress end = run.begin + run.bytes;
-    DeviceAddress at = run.begin;
-    while (at < end) {
-      const auto above = std::upper_bound(extents.begin(), extents.end(), Extent{0, end - at}, smaller);
-      if (above == extents.begin()) break;
-      work->mapped.push_back({at, *std::prev(above)});
-      at += std::prev(above)->bytes;
-      extents.erase(std::prev(above));
-    }
-    if (at < end) gaps->push_back({at, end - at});
-  }
-}
-
-// Gives available extents that are too large for their places to the device: `bytes` of them, or all.
-void Arena::ReleaseSpare(uint64_t bytes, PageWork* work) {
-  std::vector<Extent>& extents = work->extents;  // the smallest first
-  while (bytes > 0 && !extents.empty()) {
-    auto spare = std::find_if(extents.begin(), extents.end(), [bytes](const Extent& e) { return e.bytes >= bytes; });
-    if (spare == extents.end()) --spare;
-    if (!ReleaseOne(*spare, work)) return;
-    bytes -= std::min(bytes, spare->bytes);
-    extents.erase(spare);
-  }
-}
-
-// Creates extents for the gaps, and for the addresses ahead. On a full device smaller ones may be available.
-void Arena::PlaceNew(const std::vector<AddressRange>& gaps, PageWork* work) {
-  uint64_t most = std::max(chunk_, work->max_extent);
-  uint64_t ahead = work->ahead;
-  for (const AddressRange& gap : gaps) {
-    const DeviceAddress end = gap.begin + gap.bytes;
-    const bool is_last = end == work->targets.back().begin + work->targets.back().bytes;
-    for (DeviceAddress at = gap.begin; at < end;) {
-      Extent extent{0, std::min(most, std::bit_floor(end + (is_last ? ahead : 0) - at))};
-      ++driver_calls_;
-      ++work->calls.create;
-      work->status = memory_->CreateChunk(extent.bytes, &extent.handle);
-      if (work->status == MemoryStatus::kOutOfMemory && extent.bytes > chunk_) {
-        most = extent.bytes / 2;
-        ahead = 0;
-        continue;
-      }
-      if (work->status != MemoryStatus::kOk) return;
-      work->created += extent.bytes;
-      work->mapped.push_back({at, extent});
-      at += extent.bytes;
-    }
-  }
-}
-
-// Maps the placed extents, then makes them accessible, with one call for each contiguous stretch.
-void Arena::MapPlaced(PageWork* work) {
-  std::vector<MappedExtent>& placed = work->mapped;
-  std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  size_t mapped = 0, enabled = 0;
-  for (; mapped < placed.size() && work->status == MemoryStatus::kOk; mapped += work->status == MemoryStatus::kOk) {
-    ++driver_calls_;
-    ++work->calls.map;
-    const MappedExtent& next = placed[mapped];
-    work->status = memory_->Map(next.begin, next.extent.bytes, next.extent.handle);
-  }
-  while (enabled < mapped && work->status == MemoryStatus::kOk) {
-    const DeviceAddress begin = placed[enabled].begin;
-    DeviceAddress end = begin;
-    size_t next = enabled;
-    for (; next < mapped && placed[next].begin == end; ++next) end += placed[next].extent.bytes;
-    ++driver_calls_;
-    ++work->calls.set_access;
-    work->status = memory_->Enable(begin, end - begin);
-    if (work->status == MemoryStatus::kOk) enabled = next;
-  }
-  // Undo mappings that are not accessible.
-  for (; mapped > enabled; --mapped) {
-    const MappedExtent& last = placed[mapped - 1];
-    ++driver_calls_;
-    if (memory_->Unmap(last.begin, last.extent.bytes) != MemoryStatus::kOk) break;
-  }
-  const auto at = [&placed](size_t k) { return placed.begin() + static_cast<std::ptrdiff_t>(k); };
-  std::for_each(at(mapped), placed.end(), [work](const MappedExtent& m) { work->extents.push_back(m.extent); });
-  work->stuck.assign(at(enabled), at(mapped));
-  placed.resize(enabled);
-}
-
-void Arena::MapTargets(PageWork* work) {
-  std::vector<AddressRange> gaps;
-  uint64_t missing = 0;
-  PlaceAvailable(work, &gaps);
-  for (const AddressRange& gap : gaps) missing += gap.bytes;
-  ReleaseSpare(missing, work);
-  if (work->status == MemoryStatus::kOk) PlaceNew(gaps, work);
-  MapPlaced(work);
-}
-
-void Arena::Execute(PageWork* work) {
-  UnmapTaken(work);
-  if (!work->release) {
-    MapTargets(work);
-    return;
-  }
-  while (!work->extents.empty() && ReleaseOne(work->extents.back(), work)) work->extents.pop_back();
-}
-
 // --- commit ----------------------------------------------------------------------------------------------------------
 
-void Arena::Register(const MappedExtent& mapped) {
-  const uint64_t first = IndexOf(mapped.begin), count = mapped.extent.bytes / chunk_;
-  for (uint64_t c = first; c < first + count; ++c) {
-    handle_[c] = mapped.extent.handle;
-    first_[c] = static_cast<uint32_t>(first);
-  }
-  chunks_[first] = static_cast<uint32_t>(count);
-}
-
 void Arena::Forget(const AddressRange& range) {
-  for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
+  extents_.Forget(range);
   SetSmall(range, false);
 }
 
@@ -574,7 +400,7 @@ bool Arena::Finish(PageWork* work) {
   for (const AddressRange& range : work->not_taken) Free(range.begin, range.bytes);
   uint64_t mapped_bytes = 0;
   for (const MappedExtent& mapped : work->mapped) {
-    Register(mapped);
+    extents_.Register(mapped);
     mapped_bytes += mapped.extent.bytes;
   }
   pool_.insert(pool_.end(), work->extents.begin(), work->extents.end());
@@ -618,7 +444,7 @@ void Arena::RetireZone(const AddressRange& zone, const std::vector<AddressRange>
   auto next = live.begin();
   std::vector<AddressRange> gaps;
   for (DeviceAddress chunk = zone.begin; chunk < end; chunk += chunk_) {
-    if (handle_[IndexOf(chunk)] == 0) {
+    if (!extents_.IsMapped(IndexOf(chunk))) {
       unmapped_.Add(chunk, chunk_);
       continue;
     }
@@ -697,14 +523,10 @@ bool Arena::Consistent() const {
     if (begin % chunk_ != 0 || bytes % chunk_ != 0) return false;
     if (MissingChunks(begin, begin + bytes) != bytes / chunk_) return false;
   }
-  for (uint64_t c = 0; c < handle_.size(); ++c) {  // an extent has one handle, and chunks of one kind
-    if (handle_[c] == 0) continue;
-    const uint64_t first = first_[c];
-    if (c < first || c - first >= chunks_[first] || handle_[first] != handle_[c] || is_small_[first] != is_small_[c]) {
-      return false;
-    }
+  for (uint64_t c = 0; c < extents_.size(); ++c) {  // an extent has chunks of one kind
+    if (extents_.IsMapped(c) && is_small_[extents_.FirstOf(c)] != is_small_[c]) return false;
   }
-  return true;
+  return extents_.Consistent();
 }
 
 }  // namespace hotpack

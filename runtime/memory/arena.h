@@ -18,13 +18,14 @@
 //    its block. So growth to 64 GiB takes about 2,000 extents, whatever the size of its blocks.
 // 6. An extent that is too large for the place that needs its pages goes to the device. Smaller ones are created.
 //
+// Pages are changed by PageMover (page_mover.h), and found by ExtentTable (extent_table.h).
+//
 // Thread safety: all functions except Open and Execute need the engine's lock. Each change of pages has three steps, so
 // that no lock is held across a driver call: Begin... (locked) decides and sets aside, Execute (unlocked) makes driver
 // calls, Finish (locked) commits. One PageWork at a time: PageManager's mutex for changes of pages ensures that.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory_resource>
 #include <vector>
@@ -32,64 +33,16 @@
 #include "packer/block_unit.h"
 #include "runtime/base/node_pool.h"
 #include "runtime/memory/device_memory.h"
+#include "runtime/memory/extent_table.h"
 #include "runtime/memory/free_ranges.h"
+#include "runtime/memory/page_mover.h"
 
 namespace hotpack {
 
 inline constexpr uint64_t kLargeBlock = 1 << 20;  // bytes from which a block may have an alignment of its own
 
-struct AddressRange {
-  DeviceAddress begin = 0;
-  uint64_t bytes = 0;
-};
-
 // Offsets in the arena are 32-bit counts of 512-byte units.
 inline constexpr uint64_t kMaxArenaBytes = (uint64_t{1} << 41) - (uint64_t{1} << 30);
-
-// The physical memory of one handle.
-struct Extent {
-  ChunkHandle handle = 0;
-  uint64_t bytes = 0;
-};
-
-struct MappedExtent {
-  DeviceAddress begin = 0;
-  Extent extent;
-};
-
-// Calls of the driver that changed pages, failed ones included.
-struct PageCalls {
-  uint64_t create = 0, map = 0, set_access = 0;
-};
-
-// One change of pages.
-struct PageWork {
-  std::vector<AddressRange> take;       // free mapped extents whose pages are used elsewhere; adjacent ones are joined
-  std::vector<AddressRange> take_zone;  // the same, of extents in a planned zone without live blocks
-  std::vector<Extent> extents;          // available pages
-  std::vector<AddressRange> targets;    // runs of chunks to map, ascending
-  // Bytes after the last target that may be mapped, too, so that new extents are large. They have no pages, and are set
-  // aside.
-  uint64_t ahead = 0;
-  uint64_t max_extent = 0;              // bytes: of new extents
-  std::vector<MappedExtent> mapped;     // extents in `targets` and `ahead`, accessible
-  std::vector<MappedExtent> stuck;      // the same, neither accessible nor to be unmapped: lost
-  std::vector<AddressRange> not_taken;  // ranges of `take` that could not be unmapped
-  bool release = false;                 // give `extents` back to the device instead of mapping them
-  uint64_t created = 0, released = 0;   // bytes
-  PageCalls calls;
-  MemoryStatus status = MemoryStatus::kOk;
-  // The block that the work is for: it is set aside; `span` lists the parts of its span that were mapped before.
-  AddressRange block;
-  std::vector<AddressRange> span;
-  bool small = false;  // the block is a chunk for small requests
-
-  uint64_t TargetBytes() const {
-    uint64_t bytes = 0;
-    for (const AddressRange& run : targets) bytes += run.bytes;
-    return bytes;
-  }
-};
 
 class Arena {
  public:
@@ -135,9 +88,8 @@ class Arena {
   bool BeginClear(PageWork* work, uint64_t bytes = UINT64_MAX);
   // Begins giving up the pages of the pool, and no others. Returns false if there are none.
   bool BeginRelease(PageWork* work);
-  // Makes the driver calls, without the lock. Stops at the first error and sets work->status; everything done so far is
-  // consistent.
-  void Execute(PageWork* work);
+  // Makes the driver calls, without the lock (PageMover::Execute).
+  void Execute(PageWork* work) { mover_.Execute(work); }
   // Commits. Returns whether all targets are mapped. If not, the block set aside is given back.
   bool Finish(PageWork* work);
 
@@ -146,9 +98,10 @@ class Arena {
   // Turns the zone into ordinary memory. `live`: the parts in use, ascending. Chunks of which little is in use become
   // chunks for small requests: a large request would seldom fit there.
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
-  bool Mapped(DeviceAddress begin, uint64_t bytes) const;                // whether all of it is mapped
-  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;  // chunks of [begin, end) that have no pages
-  AddressRange ExtentAt(DeviceAddress address) const;  // the mapped extent there; without pages: the chunk
+  bool Mapped(DeviceAddress begin, uint64_t bytes) const;  // whether all of it is mapped
+  // As ExtentTable has them.
+  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const { return extents_.MissingChunks(begin, end); }
+  AddressRange ExtentAt(DeviceAddress address) const { return extents_.ExtentAt(address); }
 
   // Returns the memory that `kept` blocks (ascending) leave free in their extents. It is held as long as these blocks
   // live. Each fragment lies in extents of one kind.
@@ -159,12 +112,7 @@ class Arena {
   // Calls function(AddressRange) for each run of chunks that have pages, ascending. O(chunks).
   template <typename Function>
   void ForEachMapped(Function function) const {
-    for (size_t i = 0; i < handle_.size();) {
-      const size_t begin = i;
-      while (i < handle_.size() && handle_[i] != 0) ++i;
-      if (i > begin) function(AddressRange{base_ + begin * chunk_, (i - begin) * chunk_});
-      if (i == begin) ++i;
-    }
+    extents_.ForEachMapped(function);
   }
 
   void NewEpoch() { ++epoch_; }
@@ -176,14 +124,14 @@ class Arena {
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
   // Returns the bytes of the pool and of wholly free extents: what the device can get back. O(free extents).
   uint64_t Returnable() const;
-  uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
+  uint64_t driver_calls() const { return mover_.driver_calls(); }
   const PageCalls& calls() const { return calls_; }
 
   bool Consistent() const;  // free ranges lie in mapped chunks, unmapped ones in none. O(chunks)
 
  private:
   struct Run;
-  uint64_t IndexOf(DeviceAddress address) const { return (address - base_) / chunk_; }
+  uint64_t IndexOf(DeviceAddress address) const { return extents_.IndexOf(address); }
   uint64_t Up(uint64_t v) const { return (v + chunk_ - 1) & ~(chunk_ - 1); }
   uint64_t Down(uint64_t v) const { return v & ~(chunk_ - 1); }
   bool IsSmall(uint64_t bytes) const { return bytes <= chunk_ / 2; }
@@ -202,15 +150,6 @@ class Arena {
   std::vector<AddressRange> FreeExtents(bool old_only) const;
   bool UsedInEpoch(const AddressRange& extent) const;
   void TakeFreeExtents(uint64_t bytes, bool old_only, PageWork* work);
-  void UnmapTaken(PageWork* work);
-  void UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work);
-  void MapTargets(PageWork* work);
-  void PlaceAvailable(PageWork* work, std::vector<AddressRange>* gaps);
-  void ReleaseSpare(uint64_t bytes, PageWork* work);
-  void PlaceNew(const std::vector<AddressRange>& gaps, PageWork* work);
-  void MapPlaced(PageWork* work);
-  bool ReleaseOne(const Extent& extent, PageWork* work);
-  void Register(const MappedExtent& mapped);
   void Forget(const AddressRange& range);
   void ReturnUnmapped(const PageWork& work);
   void SetSmall(const AddressRange& range, bool small);
@@ -228,11 +167,9 @@ class Arena {
   uint64_t large_alignment_ = kBlockUnit;
   uint64_t reserved_ = 0;
   uint64_t released_ = 0;  // bytes of all large blocks released so far
-  std::atomic<uint64_t> driver_calls_{0};
   PageCalls calls_;
-  std::vector<ChunkHandle> handle_;   // by chunk: of its extent; 0 if not mapped
-  std::vector<uint32_t> first_;       // by mapped chunk: the first chunk of its extent
-  std::vector<uint32_t> chunks_;      // by first chunk of a mapped extent: how many it has
+  ExtentTable extents_;
+  PageMover mover_{memory_, &extents_};
   std::vector<uint64_t> used_epoch_;  // by chunk: when a dynamic block was last put there
   std::vector<bool> is_small_;        // by chunk: for small requests. The same for all chunks of an extent
   uint64_t small_bytes_ = 0;          // of such chunks
