@@ -24,14 +24,16 @@ using Dlsym = void* (*)(void*, const char*);
 thread_local int depth = 0;
 
 // libc's own, for look-ups of the witness. (dlvsym with a version does not find another preload's dlsym, which has
-// none.)
+// none.) Not a static constant: a child that is forked while another thread initialises one would wait for ever.
 Dlsym LibcDlsym() {
-  static const Dlsym libc = [] {
-    void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-    if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    return reinterpret_cast<Dlsym>(found);
-  }();
-  return libc;
+  static constinit std::atomic<Dlsym> libc{nullptr};
+  Dlsym found = libc.load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  void* symbol = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+  if (symbol == nullptr) symbol = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  found = reinterpret_cast<Dlsym>(symbol);
+  libc.store(found, std::memory_order_release);  // each thread finds the same
+  return found;
 }
 
 // The one that the program would call without the witness: the next preload's, or libc's.
