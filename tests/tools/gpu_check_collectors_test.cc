@@ -9,13 +9,14 @@
 #include "profiler/trace_record.h"
 #include "profiler/trace_writer.h"
 #include "tests/support/subprocess.h"
+#include "tests/tools/gpu_check_kit.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using hotpack_test::Outcome;
 using hotpack_test::ReadFile;
-using hotpack_test::TemporaryDirectory;
+using hotpack_test::Replaced;
 using nlohmann::json;
 
 // `hotpack run ... --trace FILE ... -- COMMAND`, with a recording that is there already.
@@ -35,12 +36,6 @@ echo '{"program": "gpu_probe", "findings": [)"
                           R"({"name": "cupti.free", "result": "RESULT", "expected": "E", "seen": "S"}], "figures": []}'
 )";
 
-std::string Replaced(std::string text, const std::string& what, const std::string& with) {
-  const size_t at = text.find(what);
-  if (at != std::string::npos) text.replace(at, what.size(), with);
-  return text;
-}
-
 struct Recorded {
   int launches = 200;
   int unnamed = 0;
@@ -48,21 +43,13 @@ struct Recorded {
   int early = 0;  // begin long before they were launched
 };
 
-class GpuCheckCollectorsTest : public ::testing::Test {
+class GpuCheckCollectorsTest : public hotpack_test::GpuCheckKit {
  protected:
   GpuCheckCollectorsTest() {
-    fs::create_directories(Path("kit/bin"));
-    fs::create_directories(Path("kit/lib"));
-    fs::copy_file(HOTPACK_GPU_CHECK, Path("kit/bin/gpu_check"));
-    AddFile("lib/libhotpack_cupti.so.0", "");
-    AddFile("bin/hotpack", Replaced(Replaced(kHotpack, "RECORDING", Path("recording")), "ASKED", Path("asked")));
-    AddFile("bin/gpu_probe", Replaced(kProbe, "RESULT", "pass"));
-    AddFile("bin/train_mlp", "#!/bin/sh\nexit 0\n");
-  }
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  void AddFile(const std::string& name, const std::string& text) {
-    std::ofstream(Path("kit/" + name)) << text;
-    fs::permissions(Path("kit/" + name), fs::perms::owner_all);
+    AddProgram("kit/lib/libhotpack_cupti.so.0", "");
+    AddProgram("kit/bin/hotpack", Replaced(Replaced(kHotpack, "RECORDING", Path("recording")), "ASKED", Path("asked")));
+    AddProgram("kit/bin/gpu_probe", Replaced(kProbe, "RESULT", "pass"));
+    AddProgram("kit/bin/train_mlp", "#!/bin/sh\nexit 0\n");
   }
   void Record(const Recorded& recorded) {
     hotpack::TraceStatus status;
@@ -106,8 +93,6 @@ class GpuCheckCollectorsTest : public ::testing::Test {
     }
     return failed;
   }
-
-  TemporaryDirectory folder_;
 };
 
 TEST_F(GpuCheckCollectorsTest, AGoodRecordingPasses) {
@@ -154,7 +139,7 @@ TEST_F(GpuCheckCollectorsTest, BadRecordingsFail) {
 
 TEST_F(GpuCheckCollectorsTest, CuptiThatIsNeverFreeAgainFails) {
   Record({});
-  AddFile("bin/gpu_probe", Replaced(kProbe, "RESULT", "fail") + "exit 1\n");
+  AddProgram("kit/bin/gpu_probe", Replaced(kProbe, "RESULT", "fail") + "exit 1\n");
   EXPECT_EQ(Check().code, 1);
   EXPECT_THAT(Failed(), testing::ElementsAre("gpu_probe/cupti/detach: cupti.free"));
 }

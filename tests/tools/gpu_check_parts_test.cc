@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/subprocess.h"
+#include "tests/tools/gpu_check_kit.h"
 #include "tools/check/child.h"
 #include "tools/check/session.h"
 #include "tools/check/steps.h"
@@ -26,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using hotpack_test::Outcome;
 using hotpack_test::ReadFile;
+using hotpack_test::Replaced;
 using hotpack_test::RunProgram;
 using hotpack_test::TemporaryDirectory;
 using nlohmann::json;
@@ -66,12 +68,6 @@ echo '{"findings": [], "figures": [{"name": "step", "unit": "ms", "median": 2, "
  {"name": "reserved", "unit": "bytes", "median": 110000000, "low": 1, "high": 1, "samples": 1}]}'
 )";
 
-std::string Replaced(std::string text, const std::string& what, const std::string& with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
-  return text;
-}
-
 bool Gone(pid_t pid) {  // or dead, and not yet reaped
   for (int i = 0; i < 200; ++i) {
     if (kill(pid, 0) != 0 || ReadFile("/proc/" + std::to_string(pid) + "/stat").find(") Z") != std::string::npos)
@@ -81,19 +77,11 @@ bool Gone(pid_t pid) {  // or dead, and not yet reaped
   return false;
 }
 
-class GpuCheckPartsTest : public ::testing::Test {
+class GpuCheckPartsTest : public hotpack_test::GpuCheckKit {
  protected:
   GpuCheckPartsTest() {
-    fs::create_directories(Path("kit/bin"));
-    fs::create_directories(Path("kit/lib"));
-    fs::copy_file(HOTPACK_GPU_CHECK, Path("kit/bin/gpu_check"));
     AddProgram("kit/bin/hotpack", kHotpack);
     AddProbe(Replaced(kGood, "FIGURES", ""));
-  }
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  void AddProgram(const std::string& name, const std::string& text) {
-    std::ofstream(Path(name)) << text;
-    fs::permissions(Path(name), fs::perms::owner_all);
   }
   void AddProbe(const std::string& text) { AddProgram("kit/bin/gpu_probe", kList + text); }
   void AddPython(const std::string& loss, const std::string& held) {
@@ -113,7 +101,6 @@ class GpuCheckPartsTest : public ::testing::Test {
     return command;
   }
   Outcome Check(const std::vector<std::string>& more) const { return RunProgram(Command(more), Environment()); }
-  json Document() const { return json::parse(ReadFile(Path("out.json"))); }
   json Step(const std::string& group, const std::string& name) const {
     const json document = Document();
     for (const json& step : document.at("steps")) {
@@ -130,8 +117,6 @@ class GpuCheckPartsTest : public ::testing::Test {
   std::string Result(const std::string& group, const std::string& step, const std::string& finding) const {
     return Named(Step(group, step).at("findings"), finding).value("result", "none");
   }
-
-  TemporaryDirectory folder_;
 };
 
 TEST_F(GpuCheckPartsTest, PartsComeInTheirOrderAndSayWhatIsMissing) {

@@ -14,6 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "preload/process/option_table.h"
 #include "tests/support/subprocess.h"
+#include "tests/tools/gpu_check_kit.h"
 #include "tools/check/child.h"
 #include "tools/check/findings.h"
 
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using hotpack_test::Outcome;
 using hotpack_test::ReadFile;
+using hotpack_test::Replaced;
 using hotpack_test::RunProgram;
 using hotpack_test::TemporaryDirectory;
 using nlohmann::json;
@@ -57,36 +59,18 @@ echo 0x1.8p+1 > "$file"
 if [ -n "$UNDER_HOTPACK" ]; then echo SECOND >> "$file"; else echo 0x1.7p+1 >> "$file"; fi
 )";
 
-std::string Replaced(std::string text, const std::string& what, const std::string& with) {
-  const size_t at = text.find(what);
-  if (at != std::string::npos) text.replace(at, what.size(), with);
-  return text;
-}
-
-class GpuCheckTest : public ::testing::Test {
+class GpuCheckTest : public hotpack_test::GpuCheckKit {
  protected:
   // A kit of gpu_check itself, the simulated device, and the test's additions.
-  GpuCheckTest() {
-    fs::create_directories(Path("kit/bin"));
-    fs::create_directories(Path("kit/lib"));
-    fs::create_directory_symlink(HOTPACK_SIMGPU_DIR, Path("kit/lib/simgpu"));
-    fs::copy_file(HOTPACK_GPU_CHECK, Path("kit/bin/gpu_check"));
-  }
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  void AddProgram(const std::string& name, const std::string& text) {
-    const std::string path = Path("kit/bin/" + name);
-    std::ofstream(path) << text;
-    fs::permissions(path, fs::perms::owner_all);
-  }
+  GpuCheckTest() { fs::create_directory_symlink(HOTPACK_SIMGPU_DIR, Path("kit/lib/simgpu")); }
   Outcome Check(std::vector<std::string> arguments, const std::string& library_path = "") {
     arguments.insert(arguments.begin(), Path("kit/bin/gpu_check"));
     return RunProgram(arguments, {{"LD_LIBRARY_PATH", library_path}, {"LD_PRELOAD", ""}, {"TMPDIR", folder_.path()}});
   }
   Outcome CheckProbes(const std::string& result, const std::string& status) {
-    AddProgram("gpu_probe", Replaced(Replaced(kProbe, "RESULT", result), "STATUS", status));
+    AddProgram("kit/bin/gpu_probe", Replaced(Replaced(kProbe, "RESULT", result), "STATUS", status));
     return Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
   }
-  json Document() const { return json::parse(ReadFile(Path("out.json"))); }
   // The findings of the first step with this name; empty if there is none.
   json Findings(const std::string& name) const {
     const json document = Document();
@@ -102,8 +86,6 @@ class GpuCheckTest : public ::testing::Test {
     }
     return {{"result", "no such finding"}};
   }
-
-  TemporaryDirectory folder_;
 };
 
 TEST_F(GpuCheckTest, TheDocumentHasWhatItsPageSays) {
@@ -158,10 +140,10 @@ TEST_F(GpuCheckTest, ADifferenceIsListedAndFailsNothing) {
 }
 
 TEST_F(GpuCheckTest, WhatDiffersUnderHotpackIsNotTheDrivers) {
-  AddProgram("hotpack", Replaced(kHotpack, "PLANNED", "800"));
+  AddProgram("kit/bin/hotpack", Replaced(kHotpack, "PLANNED", "800"));
   // Without hotpack the finding passes.
-  AddProgram("gpu_probe", Replaced(Replaced(kProbe, "STATUS", "0"), "\"RESULT\"",
-                                   "'$([ -n \"$UNDER_HOTPACK\" ] && echo '\"differs\"' || echo '\"pass\"')'"));
+  AddProgram("kit/bin/gpu_probe", Replaced(Replaced(kProbe, "STATUS", "0"), "\"RESULT\"",
+                                           "'$([ -n \"$UNDER_HOTPACK\" ] && echo '\"differs\"' || echo '\"pass\"')'"));
   const Outcome outcome = Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out,
@@ -173,7 +155,7 @@ TEST_F(GpuCheckTest, WhatDiffersUnderHotpackIsNotTheDrivers) {
 }
 
 TEST_F(GpuCheckTest, AProgramThatEndsBadlyFailsAndTheOthersGoOn) {
-  AddProgram("gpu_probe",
+  AddProgram("kit/bin/gpu_probe",
              "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\nvmm\\n' && exit 0\necho lost >&2\nexit 3\n");
   const Outcome outcome = Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 1);
@@ -182,14 +164,14 @@ TEST_F(GpuCheckTest, AProgramThatEndsBadlyFailsAndTheOthersGoOn) {
     EXPECT_THAT(Finding(step, "ended").at("seen").get<std::string>(), HasSubstr("status 3; lost"));
   }
   // A status of 0 without findings is no success either.
-  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena\nexit 0\n");
+  AddProgram("kit/bin/gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena\nexit 0\n");
   EXPECT_EQ(Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json"), "--force"}).code, 1);
   EXPECT_EQ(Finding("gpu_probe/arena/without", "ended").at("result"), "fail");
 }
 
 TEST_F(GpuCheckTest, AHangingProgramIsKilledWithWhatItStarted) {
-  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\nsleep 1000 & echo $! >\"" +
-                              Path("pid") + "\"\nsleep 1000\n");
+  AddProgram("kit/bin/gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\nsleep 1000 & echo $! >\"" +
+                                      Path("pid") + "\"\nsleep 1000\n");
   const Outcome outcome =
       Check({"--tiny", "--simulate", "--only", "probes", "--step-limit", "0.5", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 1);
@@ -207,7 +189,7 @@ TEST_F(GpuCheckTest, AHangingProgramIsKilledWithWhatItStarted) {
 
 TEST_F(GpuCheckTest, AnInterruptedCheckKeepsWhatItHas) {
   // The probe sends the signal to the check, which is its parent.
-  AddProgram("gpu_probe",
+  AddProgram("kit/bin/gpu_probe",
              "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\nvmm\\n' && exit 0\nkill -TERM $PPID\nsleep 1000\n");
   const Outcome outcome = Check({"--tiny", "--simulate", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 128 + SIGTERM);
@@ -220,8 +202,8 @@ TEST_F(GpuCheckTest, AnInterruptedCheckKeepsWhatItHas) {
 }
 
 TEST_F(GpuCheckTest, LossesAreComparedBitForBit) {
-  AddProgram("hotpack", Replaced(kHotpack, "PLANNED", "800"));
-  AddProgram("train_mlp", Replaced(kTrain, "SECOND", "0x1.7p+1"));
+  AddProgram("kit/bin/hotpack", Replaced(kHotpack, "PLANNED", "800"));
+  AddProgram("kit/bin/train_mlp", Replaced(kTrain, "SECOND", "0x1.7p+1"));
   const std::vector<std::string> arguments = {"--tiny", "--only", "training", "--out", Path("out.json"), "--force"};
   Outcome outcome = Check(arguments, HOTPACK_FAKE_GPU);
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
@@ -231,7 +213,7 @@ TEST_F(GpuCheckTest, LossesAreComparedBitForBit) {
   EXPECT_EQ(Finding("train_mlp/cuda/streams1/hotpack-vmm", "losses").at("result"), "pass");
   EXPECT_EQ(Finding("train_mlp/alike/hotpack-vmm", "planned_share").at("result"), "pass");
 
-  AddProgram("train_mlp", Replaced(kTrain, "SECOND", "0x1.70001p+1"));
+  AddProgram("kit/bin/train_mlp", Replaced(kTrain, "SECOND", "0x1.70001p+1"));
   outcome = Check(arguments, HOTPACK_FAKE_GPU);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(Finding("train_mlp/cuda/streams1/hotpack-vmm", "losses").at("result"), "fail");
@@ -239,23 +221,23 @@ TEST_F(GpuCheckTest, LossesAreComparedBitForBit) {
 }
 
 TEST_F(GpuCheckTest, RunsThatDisagreeWithoutHotpackAreNoMeasure) {
-  AddProgram("hotpack", Replaced(kHotpack, "PLANNED", "800"));
+  AddProgram("kit/bin/hotpack", Replaced(kHotpack, "PLANNED", "800"));
   // The time in nanoseconds: no two runs agree.
-  AddProgram("train_mlp", Replaced(Replaced(kTrain, "0x1.7p+1", "$(date +%N)"), "SECOND", "1"));
+  AddProgram("kit/bin/train_mlp", Replaced(Replaced(kTrain, "0x1.7p+1", "$(date +%N)"), "SECOND", "1"));
   EXPECT_EQ(Check({"--tiny", "--only", "training", "--out", Path("out.json")}, HOTPACK_FAKE_GPU).code, 0);
   EXPECT_EQ(Finding("train_mlp/cuda/streams1/without-again", "losses").at("result"), "skip");
   EXPECT_EQ(Finding("train_mlp/cuda/streams1/hotpack-vmm", "losses").at("result"), "no such finding");
 }
 
 TEST_F(GpuCheckTest, TooFewPlannedRequestsFail) {
-  AddProgram("hotpack", Replaced(kHotpack, "PLANNED", "791"));  // 98.9 %
-  AddProgram("train_mlp", Replaced(kTrain, "SECOND", "0x1.7p+1"));
+  AddProgram("kit/bin/hotpack", Replaced(kHotpack, "PLANNED", "791"));  // 98.9 %
+  AddProgram("kit/bin/train_mlp", Replaced(kTrain, "SECOND", "0x1.7p+1"));
   EXPECT_EQ(Check({"--tiny", "--only", "training", "--out", Path("out.json")}, HOTPACK_FAKE_GPU).code, 1);
   EXPECT_EQ(Finding("train_mlp/alike/hotpack-vmm", "planned_share").at("result"), "fail");
 }
 
 TEST_F(GpuCheckTest, SettingsOfTheCallerDoNotReachThePrograms) {
-  AddProgram("gpu_probe",
+  AddProgram("kit/bin/gpu_probe",
              "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n! env | grep '^HOTPACK' | "
              "grep -vq '^HOTPACK_SHARED=' || exit 4\nexit 0\n");
   const auto seen = [&](const std::map<std::string, std::string>& environment) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/subprocess.h"
+#include "tests/tools/gpu_check_kit.h"
 #include "tools/check/google_benchmark.h"
 #include "tools/check/session.h"
 
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using hotpack_test::Outcome;
 using hotpack_test::ReadFile;
+using hotpack_test::Replaced;
 using hotpack_test::RunProgram;
 using hotpack_test::TemporaryDirectory;
 using nlohmann::json;
@@ -77,27 +79,13 @@ constexpr char kTimes[] = R"({"context": {}, "benchmarks": [
                           R"( "real_time": 3.0, "time_unit": "ms", "ratio": 1.5},
  {"name": "MutexPair", "run_name": "MutexPair", "run_type": "iteration", "real_time": 60.0, "time_unit": "ns"}]})";
 
-std::string Replaced(std::string text, const std::string& what, const std::string& with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
-  return text;
-}
-
-class GpuCheckTorchTest : public ::testing::Test {
+class GpuCheckTorchTest : public hotpack_test::GpuCheckKit {
  protected:
   GpuCheckTorchTest() {
-    fs::create_directories(Path("kit/bin"));
-    fs::create_directories(Path("kit/lib"));
     fs::create_directories(Path("kit/bench/torch"));
     std::ofstream(Path("kit/bench/torch/train.py")) << "";
-    fs::copy_file(HOTPACK_GPU_CHECK, Path("kit/bin/gpu_check"));
     AddHotpack("800", "105000000");
     AddPython("0x1p+1", "0x1p+1");
-  }
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  void AddProgram(const std::string& name, const std::string& text) {
-    std::ofstream(Path(name)) << text;
-    fs::permissions(Path(name), fs::perms::owner_all);
   }
   void AddHotpack(const std::string& planned, const std::string& held) {
     AddProgram("kit/bin/hotpack", Replaced(Replaced(kHotpack, "PLANNED", planned), "HELD", held));
@@ -132,8 +120,6 @@ class GpuCheckTorchTest : public ::testing::Test {
   double Median(const std::string& step, const std::string& figure) const {
     return Named(Step(step).at("figures"), figure).value("median", -1.0);
   }
-
-  TemporaryDirectory folder_;
 };
 
 TEST_F(GpuCheckTorchTest, AGoodPyTorchPasses) {
