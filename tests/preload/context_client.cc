@@ -16,34 +16,36 @@ size_t FreeBytes(CUcontext context) {
   return free;
 }
 
-// HOTPACK=0: the driver serves the request. A thread without a context releases it.
-void DriversBlock(CUcontext context) {
+// Requests a block with a context, calls release(block) in a thread without one. Returns the free bytes before.
+template <typename Release>
+size_t ReleasedElsewhere(CUcontext context, Release release) {
   const size_t before = FreeBytes(context);
   void* block = nullptr;
   OK(cuCtxSetCurrent(context));
   OK(hotpack_malloc(&block, 64 << 20, nullptr));
   CHECK(FreeBytes(context) < before);
-  std::thread([&] {
+  std::thread([&] { release(block); }).join();
+  return before;
+}
+
+// HOTPACK=0: the driver serves the request. A thread without a context releases it.
+void DriversBlock(CUcontext context) {
+  ReleasedElsewhere(context, [](void* block) {
     OK(hotpack_free(block, nullptr));
     CUcontext current = nullptr;
     OK(cuCtxGetCurrent(&current));
     CHECK(current == nullptr);
-  }).join();
+  });
   OK(cuCtxSynchronize());
   hotpack_trim();
 }
 
 // The arena's memory goes back to the driver from a thread without a context.
 void Trim(CUcontext context) {
-  const size_t before = FreeBytes(context);
-  void* block = nullptr;
-  OK(cuCtxSetCurrent(context));
-  OK(hotpack_malloc(&block, 64 << 20, nullptr));
-  CHECK(FreeBytes(context) < before);
-  std::thread([&] {
+  const size_t before = ReleasedElsewhere(context, [](void* block) {
     OK(hotpack_free(block, nullptr));
     CHECK(hotpack_trim() > 0);
-  }).join();
+  });
   CHECK(FreeBytes(context) == before);
 }
 

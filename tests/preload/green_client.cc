@@ -2,20 +2,11 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
 
-#define CHECK(condition)                                                            \
-  do {                                                                              \
-    if (!(condition)) {                                                             \
-      fprintf(stderr, "%s:%d: CHECK(%s) failed\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                                      \
-    }                                                                               \
-  } while (false)
-#define OK(call) CHECK((call) == CUDA_SUCCESS)
+#include "tests/preload/answers_client.h"
 
 namespace {
 

@@ -71,16 +71,25 @@ void SecondStream() {
   CHECK(edges.Were(1, 3) && Syncs() == 0);
 }
 
+struct TwoBlocks {
+  CUstream stream = nullptr;
+  CUdeviceptr a = 0, b = 0;
+};
+
+TwoBlocks StreamWithTwoBlocks() {
+  Start();
+  TwoBlocks blocks;
+  OK(api.StreamCreate(&blocks.stream, CU_STREAM_NON_BLOCKING));
+  Work(blocks.stream);
+  OK(api.AllocAsync(&blocks.a, 4096, blocks.stream));
+  OK(api.AllocAsync(&blocks.b, 4096, blocks.stream));
+  return blocks;
+}
+
 // Work that waits for the host: an event that is recorded after it would wait for the host too, so from the first such
 // call on each release has one of its own.
 void HostWait() {
-  Start();
-  CUstream stream = nullptr;
-  OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  Work(stream);
-  CUdeviceptr a = 0, b = 0;
-  OK(api.AllocAsync(&a, 4096, stream));
-  OK(api.AllocAsync(&b, 4096, stream));
+  const auto [stream, a, b] = StreamWithTwoBlocks();
   Edges edges;
   OK(api.FreeAsync(a, stream));
   CHECK(edges.Were(0, 0));
@@ -129,13 +138,7 @@ void NewestWork() {
 
 // Waits for another API's semaphore are such work too.
 void HostWaitForSemaphore() {
-  Start();
-  CUstream stream = nullptr;
-  OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  Work(stream);
-  CUdeviceptr a = 0, b = 0;
-  OK(api.AllocAsync(&a, 4096, stream));
-  OK(api.AllocAsync(&b, 4096, stream));
+  const auto [stream, a, b] = StreamWithTwoBlocks();
   OK(api.FreeAsync(a, stream));
   Edges edges;
   using Wait = CUresult(const void*, const void*, unsigned, CUstream);

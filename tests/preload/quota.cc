@@ -90,20 +90,26 @@ Function Next(const char* name) {
 #endif
 }
 
+// Makes a request of `bytes` by `ask`, within the quota. *key: what was given; *count: of requests that succeeded.
+template <typename Ask>
+CUresult Counted(unsigned long long* key, size_t bytes, int* count, Ask ask) {
+  const Entered entered;
+  if (!Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = ask();
+  if (result == CUDA_SUCCESS) {
+    Keep(*key, bytes, count);
+  } else {
+    Drop(bytes);
+  }
+  return result;
+}
+
 }  // namespace
 
 QUOTA_API CUresult QuotaAlloc(CUdeviceptr* address, size_t bytes) __asm__("cuMemAlloc_v2");
 QUOTA_API CUresult QuotaAlloc(CUdeviceptr* address, size_t bytes) {
   static const auto next = Next<decltype(&QuotaAlloc)>("cuMemAlloc_v2");
-  const Entered entered;
-  if (!Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = next(address, bytes);
-  if (result == CUDA_SUCCESS) {
-    Keep(*address, bytes, &quota.allocs);
-  } else {
-    Drop(bytes);
-  }
-  return result;
+  return Counted(address, bytes, &quota.allocs, [=] { return next(address, bytes); });
 }
 
 QUOTA_API CUresult QuotaFree(CUdeviceptr address) __asm__("cuMemFree_v2");
@@ -120,15 +126,7 @@ QUOTA_API CUresult QuotaCreate(CUmemGenericAllocationHandle* handle, size_t byte
 QUOTA_API CUresult QuotaCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* prop,
                                unsigned long long flags) {
   static const auto next = Next<decltype(&QuotaCreate)>("cuMemCreate");
-  const Entered entered;
-  if (!Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = next(handle, bytes, prop, flags);
-  if (result == CUDA_SUCCESS) {
-    Keep(*handle, bytes, &quota.creates);
-  } else {
-    Drop(bytes);
-  }
-  return result;
+  return Counted(handle, bytes, &quota.creates, [=] { return next(handle, bytes, prop, flags); });
 }
 
 QUOTA_API CUresult QuotaRelease(CUmemGenericAllocationHandle handle) __asm__("cuMemRelease");
