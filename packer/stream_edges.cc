@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kPlaces = 64;     // tried for one block
 constexpr int kRounds = 4;         // over all blocks
-constexpr int64_t kPackShare = 4;  // of the time limit, for the solve with other streams at the top
+constexpr int64_t kPackShare = 4;  // this part of the time limit is for the solve with other streams at the top
 
 struct Range {
   Offset begin, end;

@@ -34,8 +34,8 @@ int64_t CountStreamEdges(const Instance& instance, const Placement& placement, c
 // `height`. Keeps pinned blocks.
 // 1. The blocks of all streams but the largest go to the top, the others below and between them (Pack), if they fit.
 // 2. Blocks with edges then move, one by one, to the free place that makes the fewest.
-// `start` is valid and not higher than `height`. Ends early once `stop` says so. Of the other arguments as above. One
-// round of 2. takes O(edges × free places × n) at worst. Thread-safe.
+// `start` is valid and not higher than `height`. `instance` and `streams`: as above. `time_limit_ns`, `cancel` and
+// `clock`: as in PackOptions. One round of 2. takes O(edges × free places × n) at worst. Thread-safe.
 Placement AvoidStreamEdges(const Instance& instance, const Placement& start, const BlockStreams& streams, Bytes height,
                            int64_t time_limit_ns, const std::atomic<bool>* cancel, WorkClock* clock);
 

@@ -22,7 +22,8 @@ struct TorchPython {
 // for each.
 TorchPython FindTorchPython(const Session& session, const std::string& torch_directory);
 
-// Returns the Python of this session, searched at the first call. Its path is hidden in the document.
+// Returns the Python that the check's runs use, searched at the first call. The document has PYTHON in place of its
+// path (Session::HidePath).
 const TorchPython& TorchOf(Session& session);
 
 // Returns the environment of PyTorch's runs in addition to that of Python: hotpack's place, and caches of compiled code
