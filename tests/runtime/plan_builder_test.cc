@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace hotpack {
@@ -90,6 +91,26 @@ TEST(MakeScript, StreamsAreKeptApartInTheSameChunks) {
   EXPECT_GT(apart->avoided_stream_edges, 0u);
   EXPECT_LT(apart->stream_edges, plain->stream_edges);
   EXPECT_LE((apart->height_bytes + kChunk - 1) / kChunk, (plain->height_bytes + kChunk - 1) / kChunk);
+}
+
+// The script's own predecessors, found without the packer, make as many edges as the packer counted.
+TEST(MakeScript, CountsTheEdgesOfItsPredecessors) {
+  for (const bool avoid : {false, true}) {
+    auto script = MakeScript(TwoStreams(), 1000, {}, 65536, 50'000'000, nullptr, {}, nullptr, kBlockUnit,
+                             {.avoid = avoid, .slack_percent = 0});
+    ASSERT_NE(script, nullptr);
+    std::vector<std::set<uint16_t>> others(script->size());
+    for (uint32_t i = 0; i < script->size(); ++i) {
+      for (uint32_t k = script->entries[i].first_successor; k < script->entries[i + 1].first_successor; ++k) {
+        const uint32_t next = script->successors[k];
+        const uint16_t stream = script->profile.blocks[i].stream;
+        if (stream != script->profile.blocks[next].stream) others[next].insert(stream);
+      }
+    }
+    uint64_t edges = 0;
+    for (const std::set<uint16_t>& streams : others) edges += streams.size();
+    EXPECT_EQ(script->stream_edges, edges);
+  }
 }
 
 // One chunk more keeps a small batch, released early, away from what is kept for long. It is taken only on request.
