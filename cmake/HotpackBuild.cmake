@@ -122,6 +122,8 @@ set(HOTPACK_SANITIZED_LAYERS packer profiler remat runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
 # Layers whose tests start no thread, so ThreadSanitizer has nothing to find there (layering_test).
 set(HOTPACK_SINGLE_THREADED_LAYERS remat bench fuzz)
+# What makes the simulated device as strict as it can be (simgpu/README.md).
+set(HOTPACK_STRICT_DEVICE SIMGPU_CONTEXTS=strict)
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels
 # are the layer it lies in, LABELS, and `sanitize` for the layers whose tests also run under the sanitizer presets. Under
@@ -149,6 +151,6 @@ function(hotpack_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized_tests ${name})
   endif()
-  # The simulated device is as strict as it can be. A test may set its own environment instead.
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}" ENVIRONMENT SIMGPU_CONTEXTS=strict)
+  # A test that sets its own environment names ${HOTPACK_STRICT_DEVICE} there.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}" ENVIRONMENT "${HOTPACK_STRICT_DEVICE}")
 endfunction()
