@@ -315,14 +315,17 @@ CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t 
   Slot& slot = slots_[number];
   CUevent event = nullptr;
   int k = 0;
+  uint64_t sequence = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     for (int tries = 0; tries < kEvents; ++tries) {
-      k = static_cast<int>(slot.next_event++ % kEvents);
+      sequence = slot.next_event++;
+      k = static_cast<int>(sequence % kEvents);
       if (slot.ticks[k] != kBusy) break;
     }
     if (slot.ticks[k] == kBusy) return nullptr;
     slot.ticks[k] = kBusy;
+    slot.sequences[k] = sequence;
     event = slot.events[k];
   }
   CUresult result = CUDA_SUCCESS;
@@ -337,7 +340,6 @@ CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t 
   slot.events[k] = event;
   slot.ticks[k] = result == CUDA_SUCCESS ? tick : 0;
   if (result != CUDA_SUCCESS) return nullptr;
-  slot.last_event = static_cast<uint32_t>(k);
   return event;
 }
 
@@ -352,16 +354,22 @@ CUevent UsedStreams::EventAfter(uint32_t number, uint64_t tick) const {
   return best < 0 ? nullptr : slot.events[best];
 }
 
+// Threads may record at the same time and come back in any order. The event that was begun last covers all work that
+// was submitted before it, so an ended stream's covers all of its work.
 CUevent UsedStreams::LatestEvent(uint32_t number) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   const Slot& slot = slots_[number];
-  const uint64_t tick = slot.ticks[slot.last_event];
-  if (tick != 0 && tick != kBusy) return slot.events[slot.last_event];
-  int best = -1;  // it is being recorded again: take the next best
-  for (int k = 0; k < kEvents; ++k) {
-    if (slot.ticks[k] != kBusy && slot.ticks[k] != 0 && (best < 0 || slot.ticks[k] > slot.ticks[best])) best = k;
+  while (true) {
+    int last = -1;
+    for (int k = 0; k < kEvents; ++k) {
+      if (slot.ticks[k] != 0 && (last < 0 || slot.sequences[k] > slot.sequences[last])) last = k;
+    }
+    if (last < 0) return nullptr;
+    if (slot.ticks[last] != kBusy) return slot.events[last];
+    lock.unlock();
+    sched_yield();
+    lock.lock();
   }
-  return best < 0 ? nullptr : slot.events[best];
 }
 
 void UsedStreams::NoteRelease(uint32_t number, uint64_t tick) {

@@ -79,7 +79,8 @@ class UsedStreams {
   CUevent Record(const CudaDriver& driver, uint32_t number, uint64_t tick);
   // Returns the earliest event that stands for at least the stream's releases up to `tick`; null if there is none.
   CUevent EventAfter(uint32_t number, uint64_t tick) const;
-  CUevent LatestEvent(uint32_t number) const;  // null if there is none
+  // Returns the event whose recording was begun last; waits until that is done. Null if there is none.
+  CUevent LatestEvent(uint32_t number) const;
   // Makes the stream's coming work wait for an event of stream `from`. Returns true also if `from` ended with its
   // context.
   bool Wait(const CudaDriver& driver, uint32_t number, uint32_t from, CUevent event);
@@ -122,10 +123,10 @@ class UsedStreams {
     CUcontext context;
     uint64_t thread;  // of a per-thread stream
     CUevent events[kEvents];
-    uint64_t ticks[kEvents];  // 0: not recorded yet; kBusy: being recorded
-    uint32_t next_event;
-    uint32_t last_event;  // of those with a tick, the one recorded last
-    uint32_t users;       // calls in progress with the handle
+    uint64_t ticks[kEvents];      // 0: not recorded yet; kBusy: being recorded
+    uint64_t sequences[kEvents];  // the order in which the recordings were begun
+    uint64_t next_event;
+    uint32_t users;  // calls in progress with the handle
     std::atomic<uint64_t> last_release;
     std::atomic<int> wanted;
     std::atomic<uint64_t> known_all;

@@ -44,8 +44,8 @@ struct PageWork {
   }
 };
 
-// Carries out changes of pages. Needs no lock: it reads only entries of the table that the work has set aside. One change
-// at a time.
+// Carries out changes of pages. Needs no lock: it reads only entries of the table that the work has set aside. One
+// change at a time.
 class PageMover {
  public:
   // Both must outlive this object.
