@@ -17,6 +17,7 @@
 //
 // Scripts
 //   script              the requests of one hot iteration in order, with size, offset and spatial predecessors
+//   envelope            one sequence of entries that has every iteration seen as a subsequence (docs/envelope.md)
 //   variant             one of the scripts that a job is known to follow; the job follows one at a time
 //   spatial predecessor a block that used some of the same addresses before: released (and its work done) first
 //   on / off script     the next request is the one expected / is not

@@ -1,0 +1,135 @@
+// An envelope: one sequence of entries that contains every iteration seen as a subsequence. An iteration need not repeat
+// it, only fit in it: lengths may change, layers may be left out, evaluation may come between.
+//
+// - A finished iteration is merged: its requests are aligned to the entries (envelope_alignment.h), and what finds none
+//   is inserted.
+// - Which entries are live together is remembered (live_moments.h). Placements keep only those apart.
+// - An entry of which two blocks were live at once has two places.
+// - An entry whose blocks are not released within kMaxIterations has no place: weights, optimizer state.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "packer/types.h"
+#include "runtime/script/live_moments.h"
+#include "runtime/script/request_sign.h"
+#include "runtime/script/script.h"
+
+namespace hotpack {
+
+// A life in requests, on a scale of half octaves: lives that differ little are alike. `age` 0: not released.
+int LifeClass(uint64_t age);
+
+// One request of a finished iteration.
+struct EnvelopeRequest {
+  RequestSign sign;
+  uint64_t released = UINT64_MAX;  // requests of the run so far when its block was released; UINT64_MAX: not yet
+  uint32_t taken = kNone;          // the entry whose place served it; kNone: none
+};
+
+struct EnvelopeEntry {
+  uint32_t max_units = 0, min_units = UINT32_MAX, last_units = 0;
+  uint32_t requests = 0, changes = 0;  // of size
+  std::vector<uint32_t> sizes;         // the last different ones, in units
+  std::vector<uint64_t> contexts;      // RequestSign::context
+  std::vector<uint32_t> releases;      // RequestSign::releases
+  int life = 0;                        // LifeClass of the last block
+  uint32_t releases_seen = 0, overlong = 0;
+  bool retained = false;
+
+  // Entries of the next request, with how often that was lately. Choices are alike in the layers of a model: they are
+  // kept apart by the last two choices (Envelope::NextBranch).
+  struct Successor {
+    uint32_t entry = 0;
+    float weight = 0;
+    std::vector<std::pair<uint32_t, float>> by_branch;
+  };
+  std::vector<Successor> successors;
+
+  bool HasSize(uint32_t units) const { return Has(sizes, units); }
+  bool HasContext(uint64_t context) const { return Has(contexts, context); }
+  bool HasReleases(uint32_t count) const { return Has(releases, count); }
+
+ private:
+  template <typename Value>
+  static bool Has(const std::vector<Value>& values, Value value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  }
+};
+
+struct EnvelopeLimits {
+  // An iteration is merged as far as the envelope's load stays below this multiple of the larger one of the two loads.
+  // Beyond it, only equal sizes are aligned; if that is not enough either, the iteration is appended.
+  double load_growth = 1.1;
+  double headroom = 1.1;  // of sizes that have changed
+};
+
+// Pure: no lock, no thread. Not thread-safe.
+class Envelope {
+ public:
+  static constexpr uint32_t kMaxIterations = 6;
+  using ReleasedAt = std::function<uint64_t(uint64_t ordinal)>;
+
+  explicit Envelope(const EnvelopeLimits& limits = {}) : limits_(limits) {}
+
+  // Merges an iteration whose first request has the ordinal `first`; they follow each other without gaps. `released_at`:
+  // as EnvelopeRequest::released, of requests of earlier iterations. Returns the entry of each request.
+  // O(entries · requests) of the parts that are not alike.
+  std::vector<uint32_t> Merge(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
+                              const ReleasedAt& released_at);
+
+  const std::vector<EnvelopeEntry>& entries() const { return entries_; }
+  const std::vector<uint32_t>& order() const { return order_; }         // entries in the sequence's order
+  const std::vector<uint32_t>& positions() const { return position_; }  // by entry: its index in order()
+  const LiveMoments& moments() const { return moments_; }
+  bool changed() const { return changed_; }  // since ClearChanged: a placement would be another
+  void ClearChanged() { changed_ = false; }
+  uint32_t iterations() const { return iterations_; }
+
+  // The choice after `from`, `to`, as a number that stands for the last two choices.
+  uint32_t NextBranch(uint32_t from, uint32_t to, uint32_t branch) const;
+  uint32_t branch() const { return branch_; }  // after the last request merged
+  uint32_t last_entry() const { return last_entry_; }
+
+  // The packer's input. Block i belongs to entry (*index)[i]; an entry with two places has two blocks, one after the
+  // other. Sizes in bytes, with headroom. `with_mistakes`: an entry that was taken for another conflicts with all that
+  // the other conflicts with.
+  Instance ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const;
+  bool Mistaken() const { return !mistaken_.empty(); }
+  uint64_t LoadUnits() const;  // of the entries that have a place, without headroom
+
+ private:
+  struct LiveBlock {
+    uint64_t ordinal = 0;
+    uint32_t entry = 0, iteration = 0;
+  };
+  uint64_t IterationLoad(uint64_t first, const std::vector<EnvelopeRequest>& iteration, const ReleasedAt& released_at,
+                         const std::vector<uint32_t>& units, const std::vector<uint32_t>& carried_units) const;
+  uint64_t LoadWith(uint64_t first, const std::vector<EnvelopeRequest>& iteration, const std::vector<uint32_t>& entries,
+                    const ReleasedAt& released_at) const;
+  std::vector<uint32_t> Align(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
+                              const ReleasedAt& released_at) const;
+  void Insert(std::vector<uint32_t>* entries);
+  void Learn(EnvelopeEntry* entry, const EnvelopeRequest& request, int life);
+  void LearnSuccessor(uint32_t from, uint32_t to);
+  void LearnLives(uint64_t first, const std::vector<EnvelopeRequest>& iteration, const std::vector<uint32_t>& entries,
+                  const ReleasedAt& released_at);
+  void Bury(const LiveBlock& block);
+  void LearnMistakes(const std::vector<EnvelopeRequest>& iteration, const std::vector<uint32_t>& entries);
+  std::vector<uint32_t> PlacedUnits() const;
+
+  const EnvelopeLimits limits_;
+  std::vector<EnvelopeEntry> entries_;
+  std::vector<uint32_t> order_, position_;
+  LiveMoments moments_;
+  std::vector<LiveBlock> live_;                          // in the order of their requests
+  std::vector<std::pair<uint32_t, uint32_t>> mistaken_;  // (taken, right)
+  uint32_t iterations_ = 0, last_entry_ = kNone, branch_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,169 @@
+#include "runtime/script/envelope_follower.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hotpack {
+namespace {
+
+constexpr size_t kBeam = 24;
+constexpr double kDecay = 0.93;   // of a hypothesis's score, at each request
+constexpr double kStart = 60;     // the score of a position that is known
+constexpr double kMargin = 6;     // hypotheses this far below the best one do not answer
+constexpr int kAheadEntries = 3;  // that a hypothesis may skip
+constexpr int kFits = 4;          // a local score at which nothing needs to be searched
+constexpr int kSeenSize = 4, kSeenContext = 3;
+constexpr int kBusyCost = 10;
+constexpr int kStayCost = 4, kSkipCost = 3, kSearchCost = 5;
+constexpr size_t kPast = 16;         // requests that a search compares
+constexpr size_t kCandidates = 400;  // that it looks at
+constexpr double kUnseenShare = 0.02;
+constexpr double kBranchPrior = 0.7;
+
+}  // namespace
+
+void EnvelopeFollower::Restart(const std::vector<uint32_t>& live) {
+  const auto& entries = envelope_->entries();
+  live_.assign(entries.size(), 0);
+  for (const uint32_t entry : live) ++live_[entry];
+  by_context_.clear();
+  by_units_.clear();
+  for (const uint32_t e : envelope_->order()) {
+    for (const uint64_t context : entries[e].contexts) by_context_.emplace(context, e);
+    for (const uint32_t units : entries[e].sizes) by_units_.emplace(units, e);
+  }
+  beam_.clear();
+  if (envelope_->last_entry() != kNone) beam_.push_back({envelope_->last_entry(), kStart, envelope_->branch()});
+}
+
+bool EnvelopeFollower::Busy(uint32_t entry) const {
+  return live_[entry] > (envelope_->moments().Overlaps(entry) ? 1u : 0u);
+}
+
+int EnvelopeFollower::SizeScore(const EnvelopeEntry& entry, uint32_t units) const {
+  if (units == entry.last_units || entry.HasSize(units)) return kSeenSize;
+  if (entry.requests >= 3 && entry.changes == 0) return -5;
+  if (units <= entry.max_units && units >= entry.min_units) return 2;
+  const double ratio = static_cast<double>(units) / (units > entry.max_units ? entry.max_units : entry.min_units);
+  return ratio >= 0.5 && ratio <= 1.6 ? 1 : ratio > 0.2 && ratio < 4 ? -1 : -4;
+}
+
+// How well the request fits the entry, in itself.
+int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
+  const EnvelopeEntry& e = envelope_->entries()[entry];
+  const int by_context = e.HasContext(sign.context) ? kSeenContext : e.HasReleases(sign.releases) ? 0 : -3;
+  return SizeScore(e, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
+}
+
+// Returns the only successor of the only likely position, if the request looks as it always did.
+uint32_t EnvelopeFollower::Expected(const RequestSign& sign) {
+  if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return kNone;
+  const EnvelopeEntry& at = envelope_->entries()[beam_[0].entry];
+  if (at.successors.size() != 1) return kNone;
+  const uint32_t entry = at.successors[0].entry;
+  if (Score(entry, sign) != kSeenSize + kSeenContext) return kNone;
+  beam_.resize(1);
+  beam_[0] = {entry, beam_[0].score * kDecay + kSeenSize + kSeenContext, beam_[0].branch};
+  return entry;
+}
+
+void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, int* best) {
+  const EnvelopeEntry& at = envelope_->entries()[from.entry];
+  const auto in_branch = [&](const EnvelopeEntry::Successor& successor) {
+    for (const auto& [branch, weight] : successor.by_branch) {
+      if (branch == from.branch) return static_cast<double>(weight);
+    }
+    return 0.0;
+  };
+  double all = 0, branch = 0;
+  for (const auto& successor : at.successors) {
+    all += static_cast<double>(successor.weight);
+    branch += in_branch(successor);
+  }
+  for (const auto& successor : at.successors) {
+    const int fit = Score(successor.entry, sign);
+    const double share = static_cast<double>(successor.weight) / all;
+    const double chance = (in_branch(successor) + kBranchPrior * share) / (branch + kBranchPrior);
+    next_.push_back({successor.entry, from.score * kDecay + fit + std::log2(std::max(kUnseenShare, chance)),
+                     envelope_->NextBranch(from.entry, successor.entry, from.branch)});
+    *best = std::max(*best, fit);
+  }
+  const auto& order = envelope_->order();
+  const size_t position = envelope_->positions()[from.entry];
+  for (int k = 1; k <= kAheadEntries; ++k) {
+    const uint32_t entry = order[(position + static_cast<size_t>(k)) % order.size()];
+    const int fit = Score(entry, sign);
+    if (fit >= kSeenContext) next_.push_back({entry, from.score * kDecay + fit - kSkipCost - k, from.branch});
+  }
+  next_.push_back({from.entry, from.score * kDecay - kStayCost, from.branch});  // a request of no entry
+}
+
+// Adds all entries that fit, as likely as the requests before fit the entries before.
+void EnvelopeFollower::Search(const RequestSign& sign) {
+  std::vector<uint32_t> candidates;
+  for (const auto* index : {&by_context_, &by_units_}) {
+    const auto range = index->equal_range(index == &by_context_ ? sign.context : sign.units);
+    for (auto it = range.first; it != range.second && candidates.size() < kCandidates; ++it) {
+      candidates.push_back(it->second);
+    }
+  }
+  std::sort(candidates.begin(), candidates.end());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  const auto& order = envelope_->order();
+  for (const uint32_t entry : candidates) {
+    const int fit = Score(entry, sign);
+    if (fit < kFits) continue;
+    double score = fit, weight = 1;
+    size_t position = envelope_->positions()[entry];
+    for (size_t k = 0; k < past_.size() && position > 0; ++k) {
+      weight *= kDecay;
+      score += weight * std::max(-kStayCost, Score(order[--position], past_[k]));
+    }
+    next_.push_back({entry, score - kSearchCost, 0});
+  }
+}
+
+// Keeps the best hypothesis of each entry, and of those the best kBeam.
+void EnvelopeFollower::Keep() {
+  std::sort(next_.begin(), next_.end(), [](const Hypothesis& a, const Hypothesis& b) {
+    return a.entry != b.entry ? a.entry < b.entry : a.score > b.score;
+  });
+  next_.erase(std::unique(next_.begin(), next_.end(),
+                          [](const Hypothesis& a, const Hypothesis& b) { return a.entry == b.entry; }),
+              next_.end());
+  std::sort(next_.begin(), next_.end(), [](const Hypothesis& a, const Hypothesis& b) {
+    return a.score != b.score ? a.score > b.score : a.entry < b.entry;
+  });
+  if (next_.size() > kBeam) next_.resize(kBeam);
+  beam_.swap(next_);
+}
+
+uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
+  if (envelope_->entries().empty()) return kNone;
+  uint32_t answer = Expected(sign);
+  if (answer != kNone) {
+    ++figures_.expected;
+  } else {
+    ++figures_.beam;
+    next_.clear();
+    int best = -kBusyCost;
+    for (const Hypothesis& from : beam_) Follow(from, sign, &best);
+    if (best < kFits) {
+      ++figures_.searches;
+      Search(sign);
+    }
+    Keep();
+    for (const Hypothesis& each : beam_) {
+      if (each.score < beam_[0].score - kMargin) break;
+      if (Busy(each.entry)) continue;
+      if (Score(each.entry, sign) < 1 && SizeScore(envelope_->entries()[each.entry], sign.units) < 1) continue;
+      answer = each.entry;
+      break;
+    }
+  }
+  past_.push_front(sign);
+  if (past_.size() > kPast) past_.pop_back();
+  return answer;
+}
+
+}  // namespace hotpack

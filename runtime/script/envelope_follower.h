@@ -1,0 +1,62 @@
+// Finds the entry of an envelope that each request stands for, one request at a time: a beam of hypotheses about where
+// the job is.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/script/envelope.h"
+#include "runtime/script/request_sign.h"
+
+namespace hotpack {
+
+// The envelope must outlive it, and Restart must be called after each Merge. Not thread-safe.
+class EnvelopeFollower {
+ public:
+  explicit EnvelopeFollower(const Envelope* envelope) : envelope_(envelope) {}
+
+  // Begins behind the last request that was merged. Blocks of `live` (entries, one for each live block) keep their
+  // entries busy.
+  void Restart(const std::vector<uint32_t>& live);
+
+  // Returns the entry that the request stands for, kNone if none is likely. O(1) while the expected entry comes, else
+  // O(beam · successors), or O(candidates) if no expected one fits.
+  uint32_t Next(const RequestSign& sign);
+
+  // A block of the entry was placed, or released. An entry is no candidate while all its places are in use.
+  void Placed(uint32_t entry) { ++live_[entry]; }
+  void Released(uint32_t entry) {
+    if (entry < live_.size() && live_[entry] > 0) --live_[entry];
+  }
+
+  // Requests since the start that the expected entry answered, that needed the beam, and that needed a search.
+  struct Figures {
+    uint64_t expected = 0, beam = 0, searches = 0;
+  };
+  const Figures& figures() const { return figures_; }
+
+ private:
+  struct Hypothesis {
+    uint32_t entry;
+    double score;
+    uint32_t branch;
+  };
+  bool Busy(uint32_t entry) const;
+  int SizeScore(const EnvelopeEntry& entry, uint32_t units) const;
+  int Score(uint32_t entry, const RequestSign& sign) const;
+  uint32_t Expected(const RequestSign& sign);
+  void Follow(const Hypothesis& from, const RequestSign& sign, int* best);
+  void Search(const RequestSign& sign);
+  void Keep();
+
+  const Envelope* const envelope_;
+  std::vector<uint32_t> live_;  // blocks, by entry
+  std::vector<Hypothesis> beam_, next_;
+  std::deque<RequestSign> past_;  // the last requests, the latest first
+  std::unordered_multimap<uint64_t, uint32_t> by_context_, by_units_;
+  Figures figures_;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,125 @@
+#include "runtime/script/live_moments.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace hotpack {
+
+void LiveMoments::Reserve(uint32_t entry) {
+  if (entry < conflicts_.size()) return;
+  conflicts_.resize(entry + 1);
+  overlaps_.resize(entry + 1, 0);
+  live_count_.resize(entry + 1, 0);
+}
+
+bool LiveMoments::Conflict(uint32_t a, uint32_t b) const {
+  return a < conflicts_.size() && b / 64 < conflicts_[a].size() && (conflicts_[a][b / 64] >> (b % 64) & 1) != 0;
+}
+
+bool LiveMoments::SetConflict(uint32_t a, uint32_t b) {
+  if (Conflict(a, b)) return false;
+  const auto set = [this](uint32_t row, uint32_t column) {
+    std::vector<uint64_t>& bits = conflicts_[row];
+    if (bits.size() <= column / 64) bits.resize(column / 64 + 1, 0);
+    bits[column / 64] |= uint64_t{1} << (column % 64);
+  };
+  set(a, b);
+  set(b, a);
+  return true;
+}
+
+bool LiveMoments::Born(uint32_t entry) {
+  Reserve(entry);
+  bool fresh = SetConflict(entry, entry);  // the bit says that some moment has it
+  for (const uint32_t other : live_) fresh = SetConflict(entry, other) || fresh;
+  if (live_count_[entry]++ == 0) {
+    live_.push_back(entry);
+  } else {
+    overlaps_[entry] = 1;
+  }
+  fresh_ = fresh_ || fresh;
+  return fresh;
+}
+
+void LiveMoments::Died(uint32_t entry) {
+  Close();
+  if (--live_count_[entry] == 0) live_.erase(std::find(live_.begin(), live_.end(), entry));
+}
+
+void LiveMoments::Close() {
+  if (!fresh_) return;
+  fresh_ = false;
+  moments_.push_back(live_);
+}
+
+// Each pair gets moments of its own. In those of the second entry it would also conflict with other pairs' first ones.
+void LiveMoments::AddConflicts(const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
+  const size_t words = moments_.size() / 64 + 1;
+  std::vector<std::vector<uint64_t>> moments_of(conflicts_.size());  // bits
+  for (size_t t = 0; t < moments_.size(); ++t) {
+    for (const uint32_t entry : moments_[t]) {
+      moments_of[entry].resize(words, 0);
+      moments_of[entry][t / 64] |= uint64_t{1} << (t % 64);
+    }
+  }
+  const auto common_moment = [&](uint32_t a, uint32_t b) {
+    for (size_t w = 0; w < words; ++w) {
+      const uint64_t both = moments_of[a][w] & moments_of[b][w];
+      if (both != 0) return w * 64 + static_cast<size_t>(std::countr_zero(both));
+    }
+    return SIZE_MAX;
+  };
+  for (const auto& [entry, other] : pairs) {
+    if (std::max(entry, other) >= moments_of.size() || moments_of[other].empty()) continue;
+    const std::vector<uint64_t> wanted = conflicts_[other];
+    for (size_t w = 0, bit = 0; w < wanted.size();) {
+      const uint64_t has = w < conflicts_[entry].size() ? conflicts_[entry][w] : 0;
+      const uint64_t missing = wanted[w] & ~has & (bit < 64 ? ~uint64_t{0} << bit : 0);
+      if (missing == 0) {
+        ++w;
+        bit = 0;
+        continue;
+      }
+      bit = static_cast<size_t>(std::countr_zero(missing));
+      const auto each = static_cast<uint32_t>(w * 64 + bit++);
+      if (each == entry || moments_of[each].empty()) continue;
+      const size_t t = common_moment(other, each);
+      if (t == SIZE_MAX) continue;  // they conflict by an earlier pair alone
+      std::vector<uint32_t> moment = {entry};
+      for (const uint32_t member : moments_[t]) {
+        if (member != entry && SetConflict(entry, member)) moment.push_back(member);
+      }
+      moments_.push_back(std::move(moment));
+    }
+  }
+}
+
+std::vector<absl::InlinedVector<Residency, 1>> LiveMoments::Residencies(uint32_t entries) const {
+  std::vector<absl::InlinedVector<Residency, 1>> residencies(entries);
+  for (size_t t = 0; t < moments_.size(); ++t) {
+    const auto now = static_cast<Clock>(t);
+    for (const uint32_t entry : moments_[t]) {
+      if (entry >= entries) continue;
+      auto& residency = residencies[entry];
+      if (!residency.empty() && residency.back().end == now) {
+        residency.back().end = now + 1;
+      } else {
+        residency.push_back({now, now + 1});
+      }
+    }
+  }
+  return residencies;
+}
+
+uint64_t LiveMoments::Load(const std::vector<uint32_t>& units) const {
+  uint64_t most = 0;
+  for (const std::vector<uint32_t>& moment : moments_) {
+    uint64_t sum = 0;
+    for (const uint32_t entry : moment) sum += entry < units.size() ? units[entry] : 0;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,292 @@
+// Envelopes: what a merge makes of iterations that differ.
+#include "runtime/script/envelope.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "packer/pack.h"
+#include "packer/validator.h"
+#include "runtime/script/envelope_alignment.h"
+#include "tests/property/random.h"
+#include "tests/runtime/envelope_steps.h"
+
+namespace hotpack {
+namespace {
+
+using hotpack_test::EnvelopeJob;
+using hotpack_test::Layers;
+using hotpack_test::PlayStep;
+
+std::vector<uint32_t> Step(const Layers& layers, EnvelopeJob* job, Envelope* envelope) {
+  PlayStep(layers, job);
+  return job->End(envelope);
+}
+
+TEST(Envelope, ARepetitionAddsNothing) {
+  Envelope envelope;
+  EnvelopeJob job;
+  const std::vector<uint32_t> first = Step({}, &job, &envelope);
+  envelope.ClearChanged();
+  EXPECT_EQ(envelope.entries().size(), first.size());
+  EXPECT_EQ(Step({}, &job, &envelope), first);
+  EXPECT_EQ(Step({}, &job, &envelope), first);
+  EXPECT_FALSE(envelope.changed());
+}
+
+TEST(Envelope, LengthsChangeSizesOnly) {
+  Envelope envelope;
+  EnvelopeJob job;
+  const std::vector<uint32_t> first = Step({.length = 10}, &job, &envelope);
+  EXPECT_EQ(Step({.length = 14}, &job, &envelope), first);
+  EXPECT_TRUE(envelope.changed()) << "larger sizes";
+  EXPECT_EQ(Step({.length = 8}, &job, &envelope), first);
+  EXPECT_EQ(envelope.entries()[first[0]].max_units, 14u * 3);
+  EXPECT_EQ(envelope.entries()[first[0]].min_units, 8u * 3);
+}
+
+TEST(Envelope, AnIterationIsASubsequence) {
+  Envelope envelope;
+  EnvelopeJob job;
+  const std::vector<uint32_t> whole = Step({}, &job, &envelope);
+  const std::vector<uint32_t> part = Step({.skipped = 2}, &job, &envelope);
+  EXPECT_EQ(envelope.entries().size(), whole.size()) << "layer drop needs no new entry";
+  EXPECT_TRUE(std::is_sorted(part.begin(), part.end(), [&](uint32_t a, uint32_t b) {
+    return envelope.positions()[a] < envelope.positions()[b];
+  }));
+  EXPECT_EQ(std::set<uint32_t>(part.begin(), part.end()).size(), part.size()) << "each entry once";
+}
+
+TEST(Envelope, ALongerIterationIsInserted) {
+  Envelope envelope;
+  EnvelopeJob job;
+  const std::vector<uint32_t> part = Step({.skipped = 2}, &job, &envelope);
+  const std::vector<uint32_t> whole = Step({}, &job, &envelope);
+  EXPECT_EQ(envelope.entries().size(), whole.size());
+  const std::vector<uint32_t>& order = envelope.order();
+  EXPECT_TRUE(std::equal(whole.begin(), whole.end(), order.begin(), order.end())) << "in the order of the requests";
+  for (size_t p = 0; p < order.size(); ++p) EXPECT_EQ(envelope.positions()[order[p]], p);
+}
+
+// Evaluation has other lives. Its memory is that of training: the two never meet.
+TEST(Envelope, AlternativesCostNothing) {
+  Envelope envelope;
+  EnvelopeJob job;
+  constexpr uint32_t kLength = 10000;
+  Step({.length = kLength}, &job, &envelope);
+  const uint64_t training = envelope.LoadUnits();
+  std::vector<uint64_t> blocks;
+  for (uint32_t k = 0; k < 6; ++k) {  // forward only, twice the batch, each released by the next but one
+    blocks.push_back(job.Request(2 * kLength * (k + 3)));
+    if (k >= 2) job.Release(blocks[k - 2]);
+  }
+  job.Release(blocks[4]);
+  job.Release(blocks[5]);
+  job.End(&envelope);
+  Step({.length = kLength}, &job, &envelope);
+  EXPECT_LE(envelope.LoadUnits(), std::max<uint64_t>(training, 2 * kLength * (8 + 7 + 6)) * 12 / 10);
+}
+
+TEST(Envelope, WhatStaysHasNoPlace) {
+  Envelope envelope;
+  EnvelopeJob job;
+  std::vector<uint64_t> weights;
+  for (uint32_t i = 0; i < Envelope::kMaxIterations + 3; ++i) {
+    if (i == 0) weights.push_back(job.Request(1000));
+    PlayStep(Layers{}, &job);
+    job.End(&envelope);
+  }
+  std::vector<uint32_t> index;
+  envelope.ToInstance(false, &index);
+  const auto weight =
+      static_cast<uint32_t>(std::find_if(envelope.entries().begin(), envelope.entries().end(),
+                                         [](const EnvelopeEntry& entry) { return entry.max_units == 1000; }) -
+                            envelope.entries().begin());
+  EXPECT_TRUE(envelope.entries()[weight].retained);
+  EXPECT_EQ(std::count(index.begin(), index.end(), weight), 0);
+  EXPECT_EQ(index.size(), envelope.entries().size() - 1);
+}
+
+// As a batch's input: the old one is released after the new one was made.
+TEST(Envelope, AnEntryThatOverlapsItselfHasTwoPlaces) {
+  Envelope envelope;
+  EnvelopeJob job;
+  uint64_t input = job.Request(500);
+  std::vector<uint32_t> entries;
+  for (int i = 0; i < 4; ++i) {
+    PlayStep(Layers{}, &job);
+    entries = job.End(&envelope);
+    const uint64_t next = job.Request(500);
+    job.Release(input);
+    input = next;
+  }
+  PlayStep(Layers{}, &job);
+  entries = job.End(&envelope);
+  std::vector<uint32_t> index;
+  const Instance instance = envelope.ToInstance(false, &index);
+  EXPECT_EQ(std::count(index.begin(), index.end(), entries[0]), 2);
+  const PackResult packed = Pack(instance);
+  ASSERT_EQ(packed.status, PackStatus::kOk);
+  std::vector<Offset> places;
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (index[i] == entries[0]) places.push_back(packed.placement.offsets[i]);
+  }
+  EXPECT_GE(std::abs(places[0] - places[1]), 500 * 512);
+}
+
+TEST(Envelope, SizesThatChangeHaveHeadroom) {
+  Envelope envelope({.headroom = 1.5});
+  EnvelopeJob job;
+  Step({.length = 10}, &job, &envelope);
+  Step({.length = 12}, &job, &envelope);
+  std::vector<uint32_t> index;
+  const Instance instance = envelope.ToInstance(false, &index);
+  for (size_t i = 0; i < index.size(); ++i) {
+    const EnvelopeEntry& entry = envelope.entries()[index[i]];
+    EXPECT_EQ(instance.blocks[i].size, (entry.changes > 0 ? (entry.max_units * 3 + 1) / 2 : entry.max_units) * 512);
+  }
+}
+
+// An iteration whose sizes would make the envelope much larger is kept apart.
+TEST(Envelope, AMergeThatCostsTooMuchIsAppended) {
+  const auto run = [](double growth) {
+    Envelope envelope({.load_growth = growth});
+    EnvelopeJob job;
+    for (int i = 0; i < 2; ++i) {  // two large blocks, one after the other, with a small one under each
+      for (const uint32_t units : {100000u, i == 0 ? 10000u : 100000u}) {
+        const uint64_t small = job.Request(i == 0 ? 10000 : 90000);
+        const uint64_t large = job.Request(i == 0 ? units : 20000);
+        job.Release(large);
+        job.Release(small);
+      }
+      job.End(&envelope);
+    }
+    return envelope.entries().size();
+  };
+  EXPECT_EQ(run(4), 4u);
+  EXPECT_GT(run(1.1), 4u);
+}
+
+TEST(Envelope, MistakesConflict) {
+  Envelope envelope;
+  EnvelopeJob job;
+  Step({}, &job, &envelope);
+  const std::vector<uint32_t> entries = Step({}, &job, &envelope);
+  EXPECT_FALSE(envelope.Mistaken());
+  // The first request was served at the last one's place.
+  std::vector<uint64_t> open;
+  bool first = true;
+  PlayStep(
+      Layers{},
+      [&](uint32_t units) {
+        const uint32_t taken = first ? entries.back() : kNone;
+        first = false;
+        return job.Request(units, taken);
+      },
+      [&](uint64_t ordinal) { job.Release(ordinal); });
+  EXPECT_EQ(job.End(&envelope), entries);
+  EXPECT_TRUE(envelope.Mistaken());
+  std::vector<uint32_t> index;
+  const Instance apart = envelope.ToInstance(true, &index);
+  const PackResult packed = Pack(apart);
+  const auto place = [&](uint32_t entry) {
+    const size_t i = static_cast<size_t>(std::find(index.begin(), index.end(), entry) - index.begin());
+    return std::pair{packed.placement.offsets[i], packed.placement.offsets[i] + apart.blocks[i].size};
+  };
+  const auto taken = place(entries.back()), right = place(entries.front());
+  EXPECT_TRUE(taken.second <= right.first || right.second <= taken.first);
+}
+
+// Random jobs of several kinds of steps: every iteration's blocks keep apart at the places of their entries.
+TEST(Envelope, PlacesServeEveryIterationSeen) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    property::Random random(seed);
+    Envelope envelope;
+    EnvelopeJob job;
+    struct Seen {
+      std::vector<uint32_t> entries, units;
+      std::vector<std::pair<size_t, size_t>> lives;  // requests [born, released)
+    };
+    std::vector<Seen> seen;
+    for (int i = 0; i < 8; ++i) {
+      Layers layers;
+      layers.length = 5 + static_cast<uint32_t>(random.Below(10));
+      layers.count = 3 + static_cast<uint32_t>(random.Below(4));
+      if (random.Below(3) == 0) layers.skipped = static_cast<int>(random.Below(layers.count));
+      PlayStep(layers, &job);
+      Seen step;
+      for (const EnvelopeRequest& request : job.iteration()) step.units.push_back(request.sign.units);
+      size_t count = 0;
+      PlayStep(
+          layers,
+          [&](uint32_t) {
+            step.lives.push_back({count, SIZE_MAX});
+            return count++;
+          },
+          [&](size_t k) { step.lives[k].second = count; });
+      step.entries = job.End(&envelope);
+      seen.push_back(step);
+    }
+    std::vector<uint32_t> index;
+    const Instance instance = envelope.ToInstance(false, &index);
+    PackOptions options;
+    options.time_limit_ns = 20'000'000;
+    const PackResult packed = Pack(instance, options);
+    ASSERT_EQ(packed.status, PackStatus::kOk);
+    EXPECT_GE(packed.placement.height, static_cast<Bytes>(envelope.LoadUnits()) * 512);
+    std::vector<Offset> places(envelope.entries().size(), -1);
+    for (size_t i = 0; i < index.size(); ++i) places[index[i]] = packed.placement.offsets[i];
+    for (const Seen& step : seen) {
+      for (size_t a = 0; a < step.entries.size(); ++a) {
+        for (size_t b = 0; b < a; ++b) {
+          if (step.lives[b].second <= a) continue;  // released before
+          const Offset begin_a = places[step.entries[a]], begin_b = places[step.entries[b]];
+          ASSERT_NE(begin_a, -1);
+          EXPECT_TRUE(begin_a + step.units[a] * 512 <= begin_b || begin_b + step.units[b] * 512 <= begin_a)
+              << "seed " << seed << ": requests " << b << " and " << a;
+        }
+      }
+    }
+  }
+}
+
+TEST(AlignIteration, TakesEntriesInTheirOrder) {
+  // Sizes only: entries 10, 20, 30, 20, 40; the iteration leaves out two and has a new one.
+  std::vector<EnvelopeEntry> entries;
+  for (const uint32_t units : {10u, 20u, 30u, 20u, 40u}) {
+    EnvelopeEntry entry;
+    entry.max_units = entry.min_units = entry.last_units = units;
+    entry.requests = 5;
+    entry.sizes = {units};
+    entry.contexts = {1};
+    entry.releases = {0};
+    entry.life = 4;
+    entries.push_back(entry);
+  }
+  const std::vector<uint32_t> order = {0, 1, 2, 3, 4};
+  std::vector<EnvelopeRequest> iteration;
+  for (const uint32_t units : {10u, 7u, 30u, 20u, 40u})
+    iteration.push_back({{units, 0, units == 7 ? 9u : 1u}, 0, kNone});
+  const std::vector<int> lives = {4, 20, 4, 4, 4};
+  EXPECT_EQ(AlignIteration(entries, order, iteration, lives, false), (std::vector<uint32_t>{0, kNone, 2, 3, 4}));
+  EXPECT_EQ(AlignIteration(entries, order, {}, {}, false), std::vector<uint32_t>{});
+  EXPECT_EQ(AlignIteration({}, {}, iteration, lives, false), std::vector<uint32_t>(5, kNone));
+}
+
+TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
+  EnvelopeEntry entry;
+  entry.max_units = entry.min_units = entry.last_units = 20;
+  entry.requests = 5;
+  entry.sizes = {20};
+  entry.contexts = {1};
+  entry.releases = {0};
+  entry.life = 4;
+  const std::vector<EnvelopeEntry> entries(3, entry);  // a loop of three equal turns
+  for (const uint32_t taken : {0u, 1u, 2u}) {
+    EXPECT_EQ(AlignIteration(entries, {0, 1, 2}, {{{20, 0, 1}, 0, taken}}, {4}, false), std::vector<uint32_t>{taken});
+  }
+}
+
+}  // namespace
+}  // namespace hotpack
