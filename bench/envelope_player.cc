@@ -45,6 +45,7 @@ class Player {
 
  private:
   bool Free(uint64_t begin, uint64_t end) const;
+  bool TryPlace(uint32_t entry, PlayedBlock* block);
   bool Place(PlayedBlock* block, EnvelopeIterationFigures* figures);
   bool PlanIsDue(const EnvelopeIterationFigures& figures) const;
   void Plan();
@@ -72,7 +73,26 @@ bool Player::Free(uint64_t begin, uint64_t end) const {
   return it == zone_.end() || it->first >= end;
 }
 
+// Looks for a place among those of the entry. A larger block may use what is free above its place.
+bool Player::TryPlace(uint32_t entry, PlayedBlock* block) {
+  if (entry >= places_.size()) return false;
+  for (const uint64_t offset : places_[entry].offsets) {
+    if (!Free(offset, offset + block->units)) continue;
+    block->offset = offset;
+    block->entry = entry;
+    zone_[offset] = offset + block->units;
+    return true;
+  }
+  return false;
+}
+
 bool Player::Place(PlayedBlock* block, EnvelopeIterationFigures* figures) {
+  if (TryPlace(block->entry, block)) return true;
+  for (const uint32_t other : follower_.Alternatives()) {
+    if (other >= places_.size() || places_[other].room < block->units || !TryPlace(other, block)) continue;
+    ++figures->alternative;
+    return true;
+  }
   if (block->entry == kNone) {
     ++figures->unknown;
     return false;
@@ -81,15 +101,7 @@ bool Player::Place(PlayedBlock* block, EnvelopeIterationFigures* figures) {
     ++figures->unplaced;
     return false;
   }
-  const Places& places = places_[block->entry];
-  // A larger block may use what is free above its place.
-  for (const uint64_t offset : places.offsets) {
-    if (!Free(offset, offset + block->units)) continue;
-    block->offset = offset;
-    zone_[offset] = offset + block->units;
-    return true;
-  }
-  ++(block->units > places.room ? figures->too_large : figures->displaced);
+  ++(block->units > places_[block->entry].room ? figures->too_large : figures->displaced);
   return false;
 }
 
@@ -177,9 +189,7 @@ void Player::Plan() {
   places_.assign(envelope_.entries().size(), {});
   for (size_t i = 0; i < index.size(); ++i) {
     Places& places = places_[index[i]];
-    const EnvelopeEntry& entry = envelope_.entries()[index[i]];
-    places.room =
-        static_cast<uint64_t>(std::ceil(entry.max_units * (entry.changes > 0 ? options_.limits.headroom : 1.0)));
+    places.room = envelope_.RoomUnits(index[i]);
     places.offsets.push_back(static_cast<uint64_t>(best.placement.offsets[i]) / kBlockUnit);
   }
   plan.iteration = iterations_;
@@ -217,6 +227,7 @@ void Player::Mark() {
 EnvelopeIterationFigures& EnvelopeIterationFigures::operator+=(const EnvelopeIterationFigures& other) {
   requests += other.requests;
   planned += other.planned;
+  alternative += other.alternative;
   unknown += other.unknown;
   unplaced += other.unplaced;
   too_large += other.too_large;

@@ -20,13 +20,14 @@ struct EnvelopePlayOptions {
 // Of the requests of one iteration.
 struct EnvelopeIterationFigures {
   uint64_t requests = 0;
-  uint64_t planned = 0;     // served at the entry's place
-  uint64_t unknown = 0;     // no entry
-  uint64_t unplaced = 0;    // the entry has no place
-  uint64_t too_large = 0;   // for the place
-  uint64_t displaced = 0;   // the place was in use
-  uint64_t mistaken = 0;    // the entry is not the one that the merge found
-  uint64_t live_units = 0;  // at most
+  uint64_t planned = 0;      // served at the entry's place
+  uint64_t alternative = 0;  // ... of these, at another entry's place
+  uint64_t unknown = 0;      // no entry
+  uint64_t unplaced = 0;     // the entry has no place
+  uint64_t too_large = 0;    // for the place
+  uint64_t displaced = 0;    // the place was in use
+  uint64_t mistaken = 0;     // the entry is not the one that the merge found
+  uint64_t live_units = 0;   // at most
 
   // Adds the requests; of the live units the larger ones count.
   EnvelopeIterationFigures& operator+=(const EnvelopeIterationFigures& other);

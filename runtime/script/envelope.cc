@@ -136,7 +136,12 @@ void Envelope::Insert(std::vector<uint32_t>* entries) {
 void Envelope::Learn(EnvelopeEntry* entry, const EnvelopeRequest& request, int life) {
   const uint32_t units = request.sign.units;
   if (entry->requests > 0 && units != entry->last_units) ++entry->changes;
-  if (units > entry->max_units && entry->requests > 0) changed_ = true;
+  if (entry->requests == 0) {
+    entry->first_units = units;
+  } else if (units > entry->max_units) {
+    ++entry->growths;
+    changed_ = true;
+  }
   ++entry->requests;
   entry->last_units = units;
   entry->max_units = std::max(entry->max_units, units);
@@ -246,6 +251,14 @@ std::vector<uint32_t> Envelope::PlacedUnits() const {
   return units;
 }
 
+uint32_t Envelope::RoomUnits(uint32_t entry) const {
+  const EnvelopeEntry& e = entries_[entry];
+  if (e.changes == 0) return e.max_units;
+  const double room = std::ceil(e.max_units * limits_.headroom);
+  const bool grows = e.requests >= 4 && e.growths * 4 >= (e.requests - 1) * 3;
+  return static_cast<uint32_t>(grows ? std::max(room, 2.0 * e.max_units - e.first_units) : room);
+}
+
 uint64_t Envelope::LoadUnits() const { return moments_.Load(PlacedUnits()); }
 
 Instance Envelope::ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const {
@@ -258,8 +271,7 @@ Instance Envelope::ToInstance(bool with_mistakes, std::vector<uint32_t>* index) 
   for (const uint32_t e : order_) {
     if (units[e] == 0 || residencies[e].empty()) continue;
     Block block;
-    const double headroom = entries_[e].changes > 0 ? limits_.headroom : 1.0;
-    block.size = static_cast<Bytes>(std::ceil(units[e] * headroom)) * static_cast<Bytes>(kBlockUnit);
+    block.size = static_cast<Bytes>(RoomUnits(e)) * static_cast<Bytes>(kBlockUnit);
     block.residency = residencies[e];
     for (int place = 0; place < (moments_.Overlaps(e) ? 2 : 1); ++place) {
       instance.blocks.push_back(block);

@@ -1,5 +1,5 @@
-// An envelope: one sequence of entries that contains every iteration seen as a subsequence. An iteration need not repeat
-// it, only fit in it: lengths may change, layers may be left out, evaluation may come between.
+// An envelope: one sequence of entries that has every iteration seen as a subsequence. An iteration need not repeat it,
+// only fit in it: lengths may change, layers may be left out, evaluation may come between.
 //
 // - A finished iteration is merged: its requests are aligned to the entries (envelope_alignment.h), and what finds none
 //   is inserted.
@@ -33,11 +33,12 @@ struct EnvelopeRequest {
 
 struct EnvelopeEntry {
   uint32_t max_units = 0, min_units = UINT32_MAX, last_units = 0;
-  uint32_t requests = 0, changes = 0;  // of size
-  std::vector<uint32_t> sizes;         // the last different ones, in units
-  std::vector<uint64_t> contexts;      // RequestSign::context
-  std::vector<uint32_t> releases;      // RequestSign::releases
-  int life = 0;                        // LifeClass of the last block
+  uint32_t requests = 0, changes = 0;     // of size
+  uint32_t first_units = 0, growths = 0;  // growths: requests that were larger than all before
+  std::vector<uint32_t> sizes;            // the last different ones, in units
+  std::vector<uint64_t> contexts;         // RequestSign::context
+  std::vector<uint32_t> releases;         // RequestSign::releases
+  int life = 0;                           // LifeClass of the last block
   uint32_t releases_seen = 0, overlong = 0;
   bool retained = false;
 
@@ -76,8 +77,8 @@ class Envelope {
 
   explicit Envelope(const EnvelopeLimits& limits = {}) : limits_(limits) {}
 
-  // Merges an iteration whose first request has the ordinal `first`; they follow each other without gaps. `released_at`:
-  // as EnvelopeRequest::released, of requests of earlier iterations. Returns the entry of each request.
+  // Merges an iteration whose first request has the ordinal `first`; they follow each other without gaps.
+  // `released_at`: as EnvelopeRequest::released, of requests of earlier iterations. Returns the entry of each request.
   // O(entries · requests) of the parts that are not alike.
   std::vector<uint32_t> Merge(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
                               const ReleasedAt& released_at);
@@ -101,6 +102,9 @@ class Envelope {
   Instance ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const;
   bool Mistaken() const { return !mistaken_.empty(); }
   uint64_t LoadUnits() const;  // of the entries that have a place, without headroom
+  // The size of an entry's place: with headroom if its size has changed. Of a size that grows most of the time, what it
+  // will have after as many iterations again.
+  uint32_t RoomUnits(uint32_t entry) const;
 
  private:
   struct LiveBlock {

@@ -138,6 +138,22 @@ void EnvelopeFollower::Keep() {
   beam_.swap(next_);
 }
 
+std::vector<uint32_t> EnvelopeFollower::Alternatives() const {
+  std::vector<uint32_t> entries;
+  if (past_.empty()) return entries;
+  const uint32_t units = past_.front().units;
+  const auto add = [&](uint32_t entry) {
+    if (entries.size() >= kAlternatives || Busy(entry)) return;
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
+  };
+  for (const Hypothesis& each : beam_) {
+    if (SizeScore(envelope_->entries()[each.entry], units) >= 1) add(each.entry);
+  }
+  const auto range = by_units_.equal_range(units);
+  for (auto it = range.first; it != range.second; ++it) add(it->second);
+  return entries;
+}
+
 uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
   if (envelope_->entries().empty()) return kNone;
   uint32_t answer = Expected(sign);

@@ -25,6 +25,11 @@ class EnvelopeFollower {
   // O(beam · successors), or O(candidates) if no expected one fits.
   uint32_t Next(const RequestSign& sign);
 
+  // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
+  // those that were seen with its size. At most kAlternatives. O(beam + entries of the size).
+  static constexpr size_t kAlternatives = 32;
+  std::vector<uint32_t> Alternatives() const;
+
   // A block of the entry was placed, or released. An entry is no candidate while all its places are in use.
   void Placed(uint32_t entry) { ++live_[entry]; }
   void Released(uint32_t entry) {

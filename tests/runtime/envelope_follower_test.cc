@@ -82,6 +82,19 @@ TEST_F(EnvelopeFollowerTest, FindsItsWayBack) {
   EXPECT_GT(follower_.figures().searches, 0u);
 }
 
+TEST_F(EnvelopeFollowerTest, HasAlternativesOfTheSize) {
+  for (int i = 0; i < 3; ++i) Learn({});
+  ASSERT_EQ(follower_.Next(job_.Sign(30)), truth_[0]);
+  follower_.Placed(truth_[0]);
+  const std::vector<uint32_t> others = follower_.Alternatives();
+  for (const uint32_t other : others) {
+    EXPECT_NE(other, truth_[0]) << "it is in use";
+    EXPECT_TRUE(envelope_.entries()[other].HasSize(30));
+  }
+  follower_.Next({7, 1, 0});  // the size of each update
+  EXPECT_GE(follower_.Alternatives().size(), 5u);
+}
+
 TEST_F(EnvelopeFollowerTest, AnEntryInUseIsNoCandidate) {
   for (int i = 0; i < 3; ++i) Learn({});
   const uint32_t first = truth_.front();

@@ -148,6 +148,14 @@ TEST(Envelope, SizesThatChangeHaveHeadroom) {
   }
 }
 
+TEST(Envelope, SizesThatGrowHaveRoomForAsManyIterationsAgain) {
+  Envelope envelope;
+  EnvelopeJob job;
+  std::vector<uint32_t> entries;
+  for (uint32_t i = 0; i < 8; ++i) entries = Step({.length = 100 + 10 * i}, &job, &envelope);
+  EXPECT_EQ(envelope.RoomUnits(entries[0]), 3 * (100u + 10 * 14)) << "its sizes will be these in iteration 14";
+}
+
 // An iteration whose sizes would make the envelope much larger is kept apart.
 TEST(Envelope, AMergeThatCostsTooMuchIsAppended) {
   const auto run = [](double growth) {
