@@ -279,7 +279,7 @@ void Engine::Impl::Interrupt() {
 void Engine::Impl::Resume() {
   if (abandoned()) return;
   EngineLock lock(mutex_);
-  if (interrupts_ > 0) --interrupts_;
+  if (interrupts_ > 0 && --interrupts_ == 0) pages_.EndWait();
   Record(EventKind::kResume, 0, 0, 0);
   UpdateState();
 }

@@ -309,6 +309,7 @@ void PageManager::BeginScript() {
   MarkMappedEntries();
   map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
   zone_searches_ = 0;
+  EndWait();
   arena_.NewEpoch();  // free chunks that the next iteration does not use are given back at its end
 }
 
@@ -501,15 +502,19 @@ uint64_t PageManager::Returnable() const {
   return arena_.Returnable() + Chunks(EmptyInZone(UINT64_MAX)) * arena_.chunk();
 }
 
-// At most one trim in this many requests, so its cost is a small part of theirs.
+void PageManager::EndWait() {
+  longest_wait_ = std::max(longest_wait_, waited_requests_);
+  waited_requests_ = idle_requests_ = 0;
+}
+
+// At most one trim in this many requests, so its cost is a small part of theirs. After a wait that has ended the job
+// needs its pages again. So waits that recur, such as evaluations, keep them: only one twice as long gives them back.
 void PageManager::TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size) {
   constexpr uint64_t kLong = 1 << 14;  // requests
-  if (!waiting) {
-    idle_requests_ = 0;
-    return;
-  }
+  if (!waiting) return EndWait();
+  ++waited_requests_;
   if (idle_requests_++ == 0) arena_.NewEpoch();
-  const uint64_t patience = std::max(kLong, 4 * script_size);
+  const uint64_t patience = std::max({kLong, 4 * script_size, 2 * longest_wait_});
   if (idle_requests_ < patience || memory_->Fixed()) return;
   idle_requests_ = 0;
   PageScope scope(this, lock);

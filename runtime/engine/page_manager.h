@@ -93,9 +93,11 @@ class PageManager {
   bool fully_mapped() const { return map_state_ == MapState::kFull; }  // the script's zone
   uint64_t GiveBack(EngineLock& lock, uint64_t wanted);                // implements Engine::Trim
   uint64_t Returnable() const;                                         // what GiveBack can give back now, in bytes
-  // Counts a request. After many requests it gives back the memory that none of them used. `waiting`: the script is
-  // parked, or monitoring is interrupted. `script_size`: requests of that script.
+  // Counts a request. After many requests, and twice as many as in any such wait before, it gives back the memory that
+  // none of them used. `waiting`: the script is parked, or monitoring is interrupted. `script_size`: requests of that
+  // script.
   void TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size);
+  void EndWait();  // the wait is over, although no request says so
 
   // Waits until no thread changes pages. No change begins while the result lives. Requires that the engine's lock is
   // not held.
@@ -153,7 +155,8 @@ class PageManager {
   uint64_t zone_used_ = 0;
   uint64_t zone_searches_ = 0;  // of PlaceInZone since the script was started
   uint64_t capacity_seen_ = 0;
-  uint64_t idle_requests_ = 0;  // of TrimIdle
+  uint64_t idle_requests_ = 0;                       // of TrimIdle: since the last trim
+  uint64_t waited_requests_ = 0, longest_wait_ = 0;  // ... in the present wait; in the longest that has ended
   uint64_t reserved_peak_ = 0, reserved_steady_ = 0, held_peak_ = 0;
 };
 

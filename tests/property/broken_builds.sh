@@ -55,6 +55,13 @@ a_device_without_memory() {
     LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
     timeout 300 "$build_dir/tests/preload/torch_contract_client" reclaimed
 }
+# In virtual time: the job of MODE takes at most 1 ms for pages in each steady step.
+steady_steps() {
+  SIMGPU_TIME=1 SIMGPU_MEMORY=80G HOTPACK_WAIT_PLAN=1 LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" \
+    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/preload/page_time_client" "${steady_mode[@]}" |
+    awk '$1 == "longest" {print "REPORT pages-take-time, ms:", $3; long = $3 <= 1} END {exit !long}'
+}
 green_contexts() {
   local scenario
   for scenario in memory own_streams default_streams last; do
@@ -212,6 +219,19 @@ mutant "a capture that begins in the middle of a release" preload/serve/driver_b
 check=a_device_without_memory
 mutant "pools of the driver, told of a pooled release" preload/serve/driver_blocks.cc \
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
+check=steady_steps steady_mode=(interrupted)
+unbroken "pages of steady steps, unchanged" runtime/engine/page_manager.cc "waited_requests_ = idle_requests_ = 0;" \
+  "waited_requests_ = idle_requests_ = 0;  "
+mutant "pages of steady steps, gone in each interruption" runtime/engine/page_manager.cc \
+  "const uint64_t patience = std::max({kLong, 4 * script_size, 2 * longest_wait_});" \
+  "const uint64_t patience = std::max(kLong, 4 * script_size);"
+mutant "pages of steady steps, short interruptions added up" runtime/engine/engine.cc \
+  "if (interrupts_ > 0 && --interrupts_ == 0) pages_.EndWait();" "if (interrupts_ > 0) --interrupts_;"
+steady_mode=(recording "$source_dir/tests/data/resnet50.trace" 1)
+unbroken "pages of steady steps, a recorded job" runtime/engine/page_manager.cc \
+  "waited_requests_ = idle_requests_ = 0;" "waited_requests_ = idle_requests_ = 0;  "
+mutant "pages of steady steps, given back at the end of each" runtime/engine/engine_requests.cc "MaybeSave();" \
+  "pages_.GiveBack(lock, UINT64_MAX);"
 check=green_contexts
 mutant "green contexts, an end that waits for no work" preload/hooks/context_hooks.cc "driver->CtxSynchronize();" ""
 mutant "green contexts, one default stream for all" preload/streams/stream_order.cc "context = CurrentContext(*Driver());" ";"

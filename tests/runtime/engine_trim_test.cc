@@ -171,6 +171,26 @@ TEST(EngineTrim, WhenInterruptedForLong) {
   EXPECT_TRUE(job.shares().back().Full()) << job.History();
 }
 
+// Interruptions that recur keep the pages from the second one on, until one is twice as long. Short ones do not add up.
+TEST(EngineTrim, WhenInterruptedAgain) {
+  Job job;
+  Net net(&job);
+  Settle(job, net);
+  const uint64_t held = job.device().Held();
+  const auto interrupt = [&](int requests) {
+    job.engine().Interrupt();
+    for (int i = 0; i < requests; ++i) job.Touch(100000);
+    const uint64_t now = job.device().Held();
+    job.engine().Resume();
+    for (int i = 0; i < 4; ++i) job.Play([&] { net.Step(); });
+    return now;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_GE(interrupt(5000), held);
+  EXPECT_LT(interrupt(20000), held * 2 / 3);
+  for (int i = 0; i < 5; ++i) EXPECT_GE(interrupt(20000 + 1000 * i), held * 9 / 10);
+  EXPECT_LT(interrupt(60000), held * 2 / 3);
+}
+
 // The same of a script that is parked because the job does something else.
 TEST(EngineTrim, WhenParkedForLong) {
   Job job;
