@@ -217,6 +217,17 @@ bool ParseStreamEdges(const char* value, Options* options) {
   return true;
 }
 
+bool ParsePageWait(const char* value, Options* options) {
+  if (strcmp(value, "none") == 0) {
+    options->page_wait_us = UINT64_MAX;
+    return true;
+  }
+  const size_t digits = strspn(value, "0123456789");
+  if (digits == 0 || digits > 9 || value[digits] != '\0') return false;
+  options->page_wait_us = strtoull(value, nullptr, 10) * 1000;
+  return true;
+}
+
 bool ParsePeerCopies(const char* value, Options* options) {
   if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
   options->peer_copies = value[0] == '1';

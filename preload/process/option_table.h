@@ -49,6 +49,8 @@ namespace hotpack {
     "the only programs that are served, by executable name, as above")                                                 \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
     "whether blocks that the device has no room for may lie in managed memory while no plan is in force")              \
+  X(PageWait, "HOTPACK_PAGE_WAIT", "--page-wait", "a number of milliseconds, or none", "1000",                         \
+    "how long a request waits for work on idle pages that could move, before it takes new ones; none: without limit")  \
   X(PeerCopies, "HOTPACK_PEER_COPIES", "--peer-copies", "0 or 1", "1",                                                 \
     "whether copies between devices that have no access name their contexts, so that the driver stages them")          \
   X(Plan, "HOTPACK_PLAN", "--plan", "a file", "none", "where the plan is kept from run to run (`plan_format.md`)")     \

@@ -97,7 +97,10 @@ void AfterForkInChild() {
   new (&files) Files;
 }
 
-bool SynchronizeForEngine(CUcontext context) { return Order().Synchronize(context); }
+DeviceWait SynchronizeForEngine(CUcontext context, uint64_t microseconds) {
+  if (microseconds != kNoLimit) return Order().SynchronizeWithin(context, microseconds);
+  return Order().Synchronize(context) ? DeviceWait::kDone : DeviceWait::kNotNow;
+}
 
 int DeviceOf(const CudaDriver& driver) {
   CUdevice device = -1;
@@ -159,6 +162,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;
   options.stream_edges = GetOptions().stream_edges;
+  options.page_wait_us = GetOptions().page_wait_us;
   options.large_alignment = GetOptions().alignment;
   if (GetOptions().wait_plan) {
     options.logical_time = true;

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "preload/process/current_scope.h"
 #include "preload/streams/order_cost.h"
@@ -17,6 +18,53 @@ bool IsOver(CUresult result) {
          result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT ||
          result == CUDA_ERROR_INVALID_HANDLE;
 }
+
+// All work of a context submitted before it is made. The context must be current.
+class MomentOfContext {
+ public:
+  MomentOfContext(const CudaDriver& driver, CUcontext context) : driver_(driver) {
+    if (driver.CtxRecordEvent == nullptr || driver.EventCreate == nullptr || driver.EventQuery == nullptr ||
+        driver.EventDestroy == nullptr || driver.EventCreate(&event_, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+      return;
+    }
+    recorded_ = driver.CtxRecordEvent(context, event_) == CUDA_SUCCESS;
+  }
+  ~MomentOfContext() {
+    if (event_ != nullptr) driver_.EventDestroy(event_);
+  }
+  MomentOfContext(const MomentOfContext&) = delete;
+  MomentOfContext& operator=(const MomentOfContext&) = delete;
+  explicit operator bool() const { return recorded_; }
+  bool Over() const {
+    const CUresult result = driver_.EventQuery(event_);
+    return result == CUDA_SUCCESS || IsOver(result);
+  }
+
+ private:
+  const CudaDriver& driver_;
+  CUevent event_ = nullptr;
+  bool recorded_ = false;
+};
+
+// Sleeps between queries: 1 us, 2, 4, ... 128, 128, ... Counts the time by the sleeps, so that the same work on the
+// simulated device always takes as many queries.
+class Polls {
+ public:
+  explicit Polls(uint64_t microseconds) : left_(microseconds) {}
+  // Returns false if the time is up.
+  bool Next() {
+    if (left_ == 0) return false;
+    const uint64_t sleep = std::min(left_, next_);
+    left_ -= sleep;
+    next_ = std::min<uint64_t>(2 * next_, 128);
+    const timespec time{0, static_cast<long>(sleep) * 1000};
+    nanosleep(&time, nullptr);
+    return true;
+  }
+
+ private:
+  uint64_t left_, next_ = 1;
+};
 
 bool IsDefaultBlocking(StreamKind kind) { return kind != StreamKind::kNonBlocking; }
 
@@ -262,6 +310,36 @@ bool StreamOrder::Synchronize(CUcontext context) {
   }
   if (others) done = SynchronizeContexts() && done;
   return done;
+}
+
+// Returns the context and all others seen.
+std::vector<CUcontext> StreamOrder::ContextsWith(CUcontext context) {
+  std::vector<CUcontext> contexts = {context};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (contexts_ == nullptr || contexts_->size() < 2) return contexts;
+  for (const CUcontext other : *contexts_) {
+    if (other != context) contexts.push_back(other);
+  }
+  return contexts;
+}
+
+DeviceWait StreamOrder::SynchronizeWithin(CUcontext context, uint64_t microseconds) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return DeviceWait::kDone;
+  if (ByContexts()) FindContexts();
+  const NoCapture none(this);  // also, no context of the list ends meanwhile
+  if (!none) return DeviceWait::kNotNow;
+  ++order_cost.host_waits;
+  Polls polls(microseconds);
+  for (const CUcontext each : ContextsWith(context)) {
+    const CurrentScope scope(*driver, each);
+    const MomentOfContext moment(*driver, each);
+    if (!scope || !moment) return Synchronize(context) ? DeviceWait::kDone : DeviceWait::kNotNow;
+    while (!moment.Over()) {
+      if (!polls.Next()) return DeviceWait::kUnfinished;
+    }
+  }
+  return DeviceWait::kDone;
 }
 
 bool StreamOrder::SynchronizeStream(CUstream stream) {

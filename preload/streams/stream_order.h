@@ -182,6 +182,10 @@ class StreamOrder {
   // a capture is active.
   bool Synchronize(CUcontext context);
 
+  // The same, for at most about so many microseconds. Queries events of the contexts. Waits without a limit where the
+  // driver has no such events.
+  DeviceWait SynchronizeWithin(CUcontext context, uint64_t microseconds);
+
   // Call before the context is destroyed. Forgets its streams, captures and quarantined blocks (of `arena`, may be
   // null).
   void ForgetContext(CUcontext context, const ContextArena* arena);
@@ -238,6 +242,7 @@ class StreamOrder {
   void Settle(uint64_t tick);
   bool SynchronizeContexts();
   bool SynchronizeOne(CUcontext context);
+  std::vector<CUcontext> ContextsWith(CUcontext context);
   bool SynchronizeStream(CUstream stream);
   bool EnterSynchronize();
   void LeaveSynchronize() { syncing_.fetch_sub(1); }

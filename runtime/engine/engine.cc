@@ -17,7 +17,7 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       stats_(options.stats),
       blocks_(&nodes_),
       scripts_(&history_, &pages_, &blocks_, &stats_, &fast_, options.load),
-      pages_(memory, &abandoned_, &scripts_.follower(), &blocks_),
+      pages_(memory, &abandoned_, &scripts_.follower(), &blocks_, options.page_wait_us),
       stamps_(&nodes_),
       recording_(options.trace, options.note_launches, &nodes_),
       comparison_(service, options.never_hot_requests),

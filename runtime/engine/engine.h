@@ -56,7 +56,9 @@ struct EngineOptions {
   // Blocks of at least 1 MiB begin at multiples of this many bytes: a power of two from 512 to the size of a chunk. Not
   // in debug mode, nor in managed memory.
   uint64_t large_alignment = 512;
-  GuardOptions guard;          // debug mode
+  GuardOptions guard;  // debug mode
+  // How long, in microseconds, a request waits for work on idle pages that could move; UINT64_MAX: no limit.
+  uint64_t page_wait_us = UINT64_MAX;
   uint64_t managed_limit = 0;  // bytes of managed memory that may back blocks while there is no plan; 0: none
   // For the user, one line without its end; called without a lock; null: no lines.
   void (*log)(const char* line) = nullptr;

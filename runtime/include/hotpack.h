@@ -91,6 +91,7 @@ typedef struct hotpack_stats {
   uint64_t handles_created;            /* calls of cuMemCreate for the arena */
   uint64_t handles_mapped;             /* calls of cuMemMap for the arena */
   uint64_t access_calls;               /* calls of cuMemSetAccess for the arena's new mappings */
+  uint64_t page_waits_unfinished;      /* times idle pages did not move, because work was unfinished */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

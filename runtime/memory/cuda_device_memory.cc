@@ -43,9 +43,15 @@ MemoryStatus ContextMemory::Count(CUresult result) {
 
 bool ContextMemory::Synchronize() {
   driver_calls_.fetch_add(1, std::memory_order_relaxed);
-  if (synchronize_ != nullptr) return synchronize_(context_);
+  if (synchronize_ != nullptr) return synchronize_(context_, kNoLimit) == DeviceWait::kDone;
   Scope scope(*this);
   return scope && driver_->CtxSynchronize() == CUDA_SUCCESS;
+}
+
+DeviceWait ContextMemory::SynchronizeWithin(uint64_t microseconds) {
+  if (synchronize_ == nullptr) return DeviceMemory::SynchronizeWithin(microseconds);
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  return synchronize_(context_, microseconds);
 }
 
 namespace {

@@ -12,9 +12,10 @@
 
 namespace hotpack {
 
-// Waits until all work submitted to `context` (null: the current one) has finished. Returns false if a stream is
-// capturing or the driver failed. Provided by the code that sees the captures (preload/streams/stream_order.h).
-using SynchronizeContext = bool (*)(CUcontext context);
+// Waits until all work submitted to `context` (null: the current one) has finished, for at most about so many
+// microseconds (kNoLimit: without end). Provided by the code that sees the captures (preload/streams/stream_order.h).
+using SynchronizeContext = DeviceWait (*)(CUcontext context, uint64_t microseconds);
+inline constexpr uint64_t kNoLimit = UINT64_MAX;
 
 // Memory of one context's device. Thread-safe. Holds no lock across a driver call. While it runs, every function
 // - makes its context current if the calling thread has another one, or none (frees come from foreign threads);
@@ -46,6 +47,7 @@ class ContextMemory : public DeviceMemory {
   uint64_t ChunkBytes() const override { return chunk_bytes_; }
   uint64_t TotalBytes() const override { return total_bytes_; }
   bool Synchronize() override;
+  DeviceWait SynchronizeWithin(uint64_t microseconds) override;
   MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address) override;
   MemoryStatus FreeManaged(DeviceAddress address) override;
   MemoryStatus Fill(DeviceAddress address, uint64_t bytes, uint8_t value) override;

@@ -22,6 +22,13 @@ enum class MemoryStatus : uint8_t {
   kFailed,         // any other driver error
 };
 
+// How a wait for the device ended.
+enum class DeviceWait : uint8_t {
+  kDone,        // all work submitted before is done
+  kNotNow,      // nothing may be waited for: a stream is capturing, or the driver failed
+  kUnfinished,  // the time was up
+};
+
 // Thread-safe: any thread may call any function. The engine never holds a lock across a call. Each call counts as one
 // driver call. Implementations: CudaDeviceMemory and PlainDeviceMemory (the driver), FakeDeviceMemory in tests.
 class DeviceMemory {
@@ -47,6 +54,9 @@ class DeviceMemory {
   // Waits until all work submitted to the context so far has finished. Returns false if that is not possible now (a
   // stream is capturing).
   virtual bool Synchronize() = 0;
+
+  // The same, for at most about so many microseconds. By default they have no limit.
+  virtual DeviceWait SynchronizeWithin(uint64_t) { return Synchronize() ? DeviceWait::kDone : DeviceWait::kNotNow; }
 
   // Returns the bytes that CreateChunk could give now, about; UINT64_MAX: unknown.
   virtual uint64_t AvailableBytes() { return UINT64_MAX; }

@@ -7,8 +7,18 @@ namespace hotpack {
 
 void PageMover::UnmapTaken(PageWork* work) {
   if (work->take.empty() && work->take_zone.empty()) return;
-  ++driver_calls_;
-  if (!memory_->Synchronize()) {  // work may still be using these pages
+  // Work may still be using these pages.
+  DeviceWait wait = work->unfinished ? DeviceWait::kUnfinished : DeviceWait::kDone;
+  if (!work->unfinished) ++driver_calls_;
+  if (work->unfinished) {
+    // The caller knows that already.
+  } else if (work->max_wait != UINT64_MAX) {
+    wait = memory_->SynchronizeWithin(work->max_wait);
+  } else if (!memory_->Synchronize()) {
+    wait = DeviceWait::kNotNow;
+  }
+  if (wait != DeviceWait::kDone) {
+    work->unfinished = wait == DeviceWait::kUnfinished;
     work->not_taken.swap(work->take);
     work->take_zone.clear();
     return;
@@ -147,7 +157,7 @@ void PageMover::MapTargets(PageWork* work) {
 void PageMover::Execute(PageWork* work) {
   UnmapTaken(work);
   if (!work->release) {
-    MapTargets(work);
+    if (!work->unfinished || work->new_instead) MapTargets(work);
     return;
   }
   while (!work->extents.empty() && ReleaseOne(work->extents.back(), work)) work->extents.pop_back();

@@ -28,8 +28,12 @@ struct PageWork {
   std::vector<MappedExtent> mapped;     // extents in `targets` and `ahead`, accessible
   std::vector<MappedExtent> stuck;      // the same, neither accessible nor to be unmapped: lost
   std::vector<AddressRange> not_taken;  // ranges of `take` that could not be unmapped
-  bool release = false;                 // give `extents` back to the device instead of mapping them
-  uint64_t created = 0, released = 0;   // bytes
+  // How long to wait for work that may still use the pages taken, in microseconds; UINT64_MAX: no limit.
+  uint64_t max_wait = UINT64_MAX;
+  bool new_instead = false;            // if that work is unfinished, new pages take the place of those taken
+  bool unfinished = false;             // it was; or set before: taken for unfinished without a call
+  bool release = false;                // give `extents` back to the device instead of mapping them
+  uint64_t created = 0, released = 0;  // bytes
   PageCalls calls;
   MemoryStatus status = MemoryStatus::kOk;
   // The block that the work is for: it is set aside; `span` lists the parts of its span that were mapped before.

@@ -137,11 +137,12 @@ TEST_F(CudaDeviceMemoryTest, WithoutVirtualMemoryManagement) {
 
 TEST_F(CudaDeviceMemoryTest, SynchronizeAsksWhoKnowsTheCaptures) {
   static CUcontext asked = nullptr;
-  CudaDeviceMemory memory(&driver_, context_, [](CUcontext context) {
+  CudaDeviceMemory memory(&driver_, context_, [](CUcontext context, uint64_t) {
     asked = context;
-    return false;
+    return DeviceWait::kNotNow;
   });
   EXPECT_FALSE(memory.Synchronize());
+  EXPECT_EQ(memory.SynchronizeWithin(1), DeviceWait::kNotNow);
   EXPECT_EQ(asked, context_);
 }
 

@@ -67,6 +67,7 @@ TEST(OptionTable, ADefaultIsAValueOrNone) {
     EXPECT_EQ(options.free_sync_always, Options().free_sync_always);
     EXPECT_EQ(options.arena, Options().arena);
     EXPECT_EQ(options.trace_limit, Options().trace_limit);
+    EXPECT_EQ(options.page_wait_us, Options().page_wait_us);
     EXPECT_EQ(options.extents.bytes, Options().extents.bytes);
     EXPECT_EQ(options.extents.share, Options().extents.share);
   }
@@ -129,6 +130,7 @@ TEST(OptionWarnings, MalformedValuesGetOneLineAndTheDefault) {
             "HOTPACK_ALIGNMENT=131072 is not a power of two from 512 to 65536; 512 is used"},
            {"HOTPACK_HANDLE", "3", "HOTPACK_HANDLE=3 is not MEBIBYTES or MEBIBYTES:PART; 128:256 is used"},
            {"HOTPACK_HANDLE", "64:0", "HOTPACK_HANDLE=64:0 is not MEBIBYTES or MEBIBYTES:PART; 128:256 is used"},
+           {"HOTPACK_PAGE_WAIT", "1s", "HOTPACK_PAGE_WAIT=1s is not a number of milliseconds, or none; 1000 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "1.5", "HOTPACK_TRACE_LIMIT_MB=1.5 is not a number of mebibytes; 8192 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "99999999999999999999",
             "HOTPACK_TRACE_LIMIT_MB=99999999999999999999 is not a number of mebibytes; 8192 is used"},

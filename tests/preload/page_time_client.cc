@@ -1,6 +1,6 @@
 // What pages cost a job in virtual time, with the published costs of calls (simgpu/README.md, Virtual time).
-// page_time_client MODE [RECORDING SCALE]. Prints the time of calls for pages, waits included: of the longest later step
-// that is steady, and of each step.
+// page_time_client MODE [RECORDING SCALE]. Prints the time of calls for pages, waits included: of the longest steady
+// step in the later half, and of each step.
 #include <cuda.h>
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "preload/torch/hotpack_torch.h"
+#include "simgpu/checker.h"
 #include "tests/preload/client_api.h"
 
 namespace {
@@ -140,8 +141,35 @@ void WithoutInternalDependencies() {
   Print({{begin}}, {{end}});
 }
 
+// A side stream has work that ends only long after: it stands for a receive that was posted before the request that it
+// answers, and the main stream submits that request last. Meanwhile four shapes of step take turns, so free pages are
+// wanted elsewhere. The device is nearly empty. Prints the time of the main thread.
+void Posted() {
+  const CUstream main = NewStream(), side = NewStream();
+  CUdeviceptr other = 0;
+  OK(cuMemAlloc(&other, 512 * kMiB));
+  Free(Allocate(kMiB, side), kMiB, side);
+  const auto step = [main](size_t k) {
+    std::vector<std::pair<void*, size_t>> blocks;
+    for (size_t i = 0; i < 14; ++i) {
+      const size_t bytes = (i * (k + 3) % 13 + 1) * (k + 1) * kMiB;
+      blocks.push_back({Allocate(bytes, main), bytes});
+    }
+    for (size_t i = 0; i < 14; i += 2) Free(blocks[i].first, blocks[i].second, main);
+    const size_t last = (20 + 7 * k) * kMiB;
+    Free(Allocate(last, main), last, main);
+    for (size_t i = 1; i < 14; i += 2) Free(blocks[i].first, blocks[i].second, main);
+  };
+  for (size_t i = 0; i < 10; ++i) step(0);
+  OK(cuCtxSynchronize());
+  for (int i = 0; i < 2000; ++i) OK(cuMemsetD8Async(other, 0, 512 * kMiB, side));  // 1000 s
+  const uint64_t begin = simgpuTimeHost();
+  for (size_t i = 10; i < 200; ++i) step(i / 10 % 4);
+  printf("ms %.3f\n", static_cast<double>(simgpuTimeHost() - begin) / 1e6);
+}
+
 constexpr std::pair<const char*, void (*)()> kModes[] = {
-    {"recorded", Recorded}, {"prefetch", Prefetch}, {"pool", WithoutInternalDependencies}};
+    {"recorded", Recorded}, {"prefetch", Prefetch}, {"pool", WithoutInternalDependencies}, {"posted", Posted}};
 
 }  // namespace
 

@@ -45,6 +45,14 @@ TEST_P(TorchTime, APrefetchStreamOverlapsWithCompute) {
 // The lowest plan lets activations and batches share addresses: most of the overlap is lost.
 TEST_P(TorchTime, StreamsMayShareAddressesOnRequest) { EXPECT_GT(Longest("prefetch", "keep"), 10); }
 
+// Requests move free pages only after a wait for the device, which is bounded: 10 ms, then 5, and so on. (Queries of an
+// event let the time go on.) A wait for the context would take the whole 1000 s.
+TEST_P(TorchTime, PagesThatCouldMoveAreNotWaitedForWithoutEnd) {
+  setenv("HOTPACK_PAGE_WAIT", "10", 1);
+  EXPECT_LT(Longest("posted"), 1000);
+  unsetenv("HOTPACK_PAGE_WAIT");
+}
+
 INSTANTIATE_TEST_SUITE_P(How, TorchTime, testing::Values("alone", "preload"),
                          [](const auto& how) { return std::string(how.param); });
 

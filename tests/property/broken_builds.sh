@@ -62,6 +62,14 @@ steady_steps() {
     timeout 300 "$build_dir/tests/preload/page_time_client" "${steady_mode[@]}" |
     awk '$1 == "longest" {print "REPORT pages-take-time, ms:", $3; long = $3 <= 1} END {exit !long}'
 }
+# In virtual time: a side stream's work ends after 1000 s. The host must not wait for it.
+posted_receive() {
+  SIMGPU_TIME=call=0,memory=1,cuMemset=0,cuMemCreate=0,cuMemMap=0,cuMemSetAccess=0,cuMemUnmap=0 HOTPACK_WAIT_PLAN=1 \
+    HOTPACK_PAGE_WAIT=10 LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" \
+    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/preload/torch_time_client" posted |
+    awk '$1 == "ms" {print "REPORT host-waits, ms:", $2; short = $2 < 1000} END {exit !short}'
+}
 green_contexts() {
   local scenario
   for scenario in memory own_streams default_streams last; do
@@ -232,6 +240,13 @@ unbroken "pages of steady steps, a recorded job" runtime/engine/page_manager.cc 
   "waited_requests_ = idle_requests_ = 0;" "waited_requests_ = idle_requests_ = 0;  "
 mutant "pages of steady steps, given back at the end of each" runtime/engine/engine_requests.cc "MaybeSave();" \
   "pages_.GiveBack(lock, UINT64_MAX);"
+check=posted_receive
+unbroken "a receive posted before, unchanged" runtime/engine/page_manager.cc "work.max_wait = page_wait_us_;" \
+  "work.max_wait = page_wait_us_;  "
+mutant "a receive posted before, waited for where pages could move" runtime/engine/page_manager.cc \
+  "work.max_wait = page_wait_us_;" ""
+mutant "a receive posted before, waited for where a place of its own has no pages" runtime/engine/page_manager.cc \
+  "may_take_own = false;" "++attempt;"
 check=green_contexts
 mutant "green contexts, an end that waits for no work" preload/hooks/context_hooks.cc "driver->CtxSynchronize();" ""
 mutant "green contexts, one default stream for all" preload/streams/stream_order.cc "context = CurrentContext(*Driver());" ";"

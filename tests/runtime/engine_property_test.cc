@@ -52,6 +52,7 @@ class Job {
     if (setup.small_device) options.managed_limit = uint64_t{1} << 30;
     if (setup.guarded) options.guard = {512 + 512 * (seed % 3), true};
     options.window = 4096;
+    options.page_wait_us = 1000;
     options.plan_time_limit_ns = 3'000'000;
     engine_ = std::make_unique<Engine>(&device_, options);
     device_.FailEvery(fail_every);
@@ -81,6 +82,7 @@ class Job {
       if (i == 0) Weights();  // optimizer state
       if (Chance(70)) engine_->WaitPlan(-1);
     }
+    device_.SetBusy(false);
     if (fault_.empty() && !may_fail_) CleanTail(main);
     if (fault_.empty()) ReleaseEverything();
     engine_->WaitPlan(-1);
@@ -194,7 +196,7 @@ class Job {
     for (const Template::Request& request : t.requests) {
       ReleaseDue(trouble);
       if (trouble > 0 && Chance(static_cast<int>(trouble * 100))) {
-        switch (Pick(0, 6)) {
+        switch (Pick(0, 7)) {
           case 0:
             continue;  // missing
           case 1:
@@ -211,6 +213,9 @@ class Job {
             break;
           case 5:
             Trim();
+            break;
+          case 6:
+            device_.SetBusy(Chance(50));
             break;
           default:
             Interruption();

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/memory/device_memory.h"
 
@@ -118,6 +120,7 @@ class FakeDeviceMemory : public DeviceMemory {
     }
     if (!WholeMappings(address, bytes)) return Fault("unmap of what is not mapped, or of a part of a mapping");
     const auto first = mapped_.find(address), end = mapped_.lower_bound(address + bytes);
+    if (busy_ && first->second.enabled) return Fault("unmap while work may use the memory");
     for (auto it = first; it != end; ++it) mapped_handles_.erase(it->second.handle);
     mapped_.erase(first, end);
     ++unmaps_;
@@ -127,7 +130,17 @@ class FakeDeviceMemory : public DeviceMemory {
     Hook("Synchronize");
     std::lock_guard lock(mutex_);
     ++synchronizations_;
-    return !capturing_ && !Fails();
+    if (capturing_ || Fails()) return false;
+    busy_ = false;
+    return true;
+  }
+  DeviceWait SynchronizeWithin(uint64_t microseconds) override {
+    {
+      std::lock_guard lock(mutex_);
+      limits_.push_back(microseconds);
+      if (busy_ && !capturing_) return DeviceWait::kUnfinished;
+    }
+    return DeviceMemory::SynchronizeWithin(microseconds);
   }
 
   // Whether every byte of [address, address + bytes) may be accessed.
@@ -182,7 +195,16 @@ class FakeDeviceMemory : public DeviceMemory {
     std::lock_guard lock(mutex_);
     capturing_ = capturing;
   }
-  uint64_t synchronizations() {
+  // Work is unfinished until a thread waits for it without a limit.
+  void SetBusy(bool busy) {
+    std::lock_guard lock(mutex_);
+    busy_ = busy;
+  }
+  std::vector<uint64_t> limits() {  // of all calls of SynchronizeWithin, in microseconds
+    std::lock_guard lock(mutex_);
+    return limits_;
+  }
+  uint64_t synchronizations() {  // calls of Synchronize
     std::lock_guard lock(mutex_);
     return synchronizations_;
   }
@@ -228,7 +250,8 @@ class FakeDeviceMemory : public DeviceMemory {
   ExtentLimits extents_ = {0};
   ChunkHandle last_handle_ = 0;
   uint64_t calls_ = 0, fail_every_ = 0, synchronizations_ = 0, unmaps_ = 0;
-  bool capturing_ = false, down_ = false, fixed_ = false;
+  bool capturing_ = false, down_ = false, fixed_ = false, busy_ = false;
+  std::vector<uint64_t> limits_;
   std::string fault_;
 };
 

@@ -36,6 +36,8 @@ mutant "pages given back behind the script" runtime/engine/page_manager.cc \
   "follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
 mutant "a place of the script in which something lives" runtime/engine/page_manager.cc \
   "if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;" ""
+mutant "pages moved under unfinished work" runtime/memory/page_mover.cc "if (wait != DeviceWait::kDone) {" \
+  "if (wait == DeviceWait::kNotNow) {"
 check=in_large_handles
 mutant "a handle of which the end is live" runtime/memory/arena.cc \
   "if (extent.begin + extent.bytes <= end) function(extent);" "function(extent);"

@@ -56,7 +56,7 @@ class PageManagerTest : public testing::Test {
   History history_{1024};
   Follower follower_;
   DynamicBlocks blocks_{&nodes_};
-  PageManager pages_{&device_, &abandoned_, &follower_, &blocks_};
+  PageManager pages_{&device_, &abandoned_, &follower_, &blocks_, /*page_wait_us=*/1000};
   GrowthPolicy policy_;
   std::shared_ptr<const Script> script_;
   AdaptiveMutex mutex_;
@@ -72,6 +72,60 @@ TEST_F(PageManagerTest, GrowsByWhatIsAskedForAndGivesItBack) {
   EngineLock lock(mutex_);
   EXPECT_EQ(pages_.GiveBack(lock, UINT64_MAX), 3 * kChunk);
   EXPECT_EQ(device_.Held(), 0u);
+}
+
+// Free pages that work may still use stay where they are while the device has others. Each wait in vain is half as long
+// as the one before, and some are left out.
+TEST_F(PageManagerTest, UnfinishedWorkIsNotWaitedForWhileThereIsMemory) {
+  DeviceAddress address = 0, kept = 0;
+  ASSERT_EQ(Grow(10 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  ASSERT_EQ(Grow(kChunkUnits, &kept), PageManager::GrowStatus::kOk);
+  pages_.Free(address, 10 * kChunk, false);
+  blocks_.RemoveLive(10 * kChunkUnits);
+  device_.SetBusy(true);
+  for (uint64_t i = 1; i <= 3; ++i) {  // larger than what is free: a block of 11 chunks, then one of 12, 13
+    const uint32_t units = static_cast<uint32_t>(10 + i) * kChunkUnits;
+    ASSERT_EQ(Grow(units, &address), PageManager::GrowStatus::kOk);
+    EXPECT_TRUE(device_.Accessible(address, units * kBlockUnit));
+    pages_.Free(address, units * kBlockUnit, false);
+    blocks_.RemoveLive(units);
+  }
+  EXPECT_GE(device_.Held(), (11 + 11) * kChunk);
+  EXPECT_EQ(device_.synchronizations(), 0u);
+  EXPECT_EQ(device_.limits(), std::vector<uint64_t>{1000}) << "the next two are left out";
+  EngineLock lock(mutex_);
+  for (int i = 0; i < 8; ++i) pages_.ReclaimAddresses(lock);
+  EXPECT_EQ(device_.limits(), (std::vector<uint64_t>{1000, 500, 250}));
+  hotpack_stats stats{};
+  pages_.AddTo(&stats, false);
+  EXPECT_EQ(stats.page_waits_unfinished, 3u);
+  EXPECT_EQ(device_.unmaps(), 0u);
+}
+
+// A device without more memory: the request waits for that work.
+TEST_F(PageManagerTest, UnfinishedWorkIsWaitedForWithoutMemory) {
+  DeviceAddress address = 0, kept = 0;
+  ASSERT_EQ(Grow(30 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  ASSERT_EQ(Grow(kChunkUnits, &kept), PageManager::GrowStatus::kOk);
+  pages_.Free(address, 30 * kChunk, false);
+  blocks_.RemoveLive(30 * kChunkUnits);
+  device_.SetBusy(true);
+  EXPECT_EQ(Grow(50 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  EXPECT_TRUE(device_.Accessible(address, 50 * kChunk));
+  EXPECT_EQ(device_.synchronizations(), 1u);
+}
+
+// Pages of a script's place are not created instead: the entry is served elsewhere.
+TEST_F(PageManagerTest, AnEntryThatWouldWaitForUnfinishedWorkIsNotServed) {
+  DeviceAddress address = 0;
+  ASSERT_EQ(Grow(20 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  pages_.Free(address, 20 * kChunk, false);
+  blocks_.RemoveLive(20 * kChunkUnits);
+  device_.SetBusy(true);
+  Follow({{18 * kChunkUnits, 1, 0}});
+  EXPECT_FALSE(MapNext(18 * kChunkUnits));
+  EXPECT_EQ(device_.Held(), 20 * kChunk);
+  EXPECT_EQ(device_.synchronizations(), 0u);
 }
 
 TEST_F(PageManagerTest, NothingIsMadeForARequestAboveTheDevice) {
