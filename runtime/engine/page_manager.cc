@@ -65,9 +65,12 @@ uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
 }
 
 // Up to this many held bytes, new pages are created rather than moved: moving means waiting for the device. (If several
-// scripts take turns, blocks displaced at a change recur again and again.)
+// scripts take turns, blocks displaced at a change recur again and again.) Free memory in partly used large handles
+// counts as part of the margin. So large handles do not make a job hold more.
 uint64_t PageManager::CreateUpTo(const GrowthPolicy& policy) const {
-  return LiveWithMargin(policy.takes_turns && policy.steady ? 64 : 32);
+  const uint64_t up_to = LiveWithMargin(policy.takes_turns && policy.steady ? 64 : 32);
+  const uint64_t margin = up_to - LiveWithMargin(UINT64_MAX);
+  return up_to - std::min(margin, arena_.Stuck());
 }
 
 uint64_t PageManager::CreateForEntryUpTo(const GrowthPolicy& policy) const {

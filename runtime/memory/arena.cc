@@ -345,6 +345,21 @@ uint64_t Arena::Returnable() const {
   return bytes;
 }
 
+uint64_t Arena::Stuck() const {
+  uint64_t bytes = 0;
+  for (const FreeRanges* list : {&free_, &small_}) {
+    for (const auto& [begin, length] : list->ranges()) {
+      for (DeviceAddress at = begin; at < begin + length;) {
+        const AddressRange extent = ExtentAt(at);
+        const DeviceAddress end = std::min(begin + length, extent.begin + extent.bytes);
+        if (extent.bytes > chunk_ && end - at < extent.bytes) bytes += end - at;
+        at = end;
+      }
+    }
+  }
+  return bytes;
+}
+
 bool Arena::BeginClear(PageWork* work, uint64_t bytes) {
   TakeFreeExtents(bytes, /*old_only=*/false, work);
   return !work->take.empty();

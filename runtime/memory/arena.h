@@ -124,6 +124,9 @@ class Arena {
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
   // Returns the bytes of the pool and of wholly free extents: what the device can get back. O(free extents).
   uint64_t Returnable() const;
+  // Returns the free bytes of partly used extents of more than a chunk: other places cannot have their pages. O(free
+  // extents).
+  uint64_t Stuck() const;
   uint64_t driver_calls() const { return mover_.driver_calls(); }
   const PageCalls& calls() const { return calls_; }
 

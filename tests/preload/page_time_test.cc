@@ -59,4 +59,20 @@ TEST_P(PageTime, AfterSomethingElseForLong) { EXPECT_LE(Longest({"parked"}), 6);
 INSTANTIATE_TEST_SUITE_P(How, PageTime, testing::Values("alone", "preload"),
                          [](const auto& how) { return std::string(how.param); });
 
+// Large handles make a recorded job of 57 and 71 GiB hold at most 0.5 % more than handles of 2 MiB.
+TEST(LargeHandles, ARecordedJobHoldsHardlyMore) {
+  for (const char* scale : {"64", "80"}) {
+    const auto run = [scale](const char* handle) {
+      return hotpack_test::Simulate(
+          {HOTPACK_TEST_DIR "/page_time_client", "recording", HOTPACK_TEST_DATA "/resnet50.trace", scale},
+          {{"SIMGPU_MEMORY", "160G"}, {"HOTPACK_HANDLE", handle}, {"LD_LIBRARY_PATH", HOTPACK_BINARY_DIR "/lib"}});
+    };
+    const auto large = run(""), single = run("2");
+    ASSERT_EQ(large.outcome.code, 0) << large.outcome.err;
+    ASSERT_EQ(single.outcome.code, 0) << single.outcome.err;
+    EXPECT_LE(large.stats["reserved_peak"].get<double>(), 1.005 * single.stats["reserved_peak"].get<double>()) << scale;
+    EXPECT_LE(large.stats["handles_created"].get<double>(), 0.2 * single.stats["handles_created"].get<double>());
+  }
+}
+
 }  // namespace

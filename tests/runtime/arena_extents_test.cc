@@ -78,6 +78,21 @@ TEST_F(ArenaExtentsTest, AnExtentInWhichABlockLivesStays) {
   EXPECT_EQ(device_->unmaps(), 1u);
 }
 
+// Only partly used extents of several chunks keep free memory from other places.
+TEST_F(ArenaExtentsTest, FreeMemoryOfPartlyUsedExtentsIsStuck) {
+  const DeviceAddress a = Allocate(13 * kChunk);  // 8 + 4 + 1
+  EXPECT_EQ(arena_->Stuck(), 0u);
+  arena_->Free(a + 6 * kChunk, 4 * kChunk);  // 2 of the first, 2 of the second
+  EXPECT_EQ(arena_->Stuck(), 4 * kChunk);
+  arena_->Free(a + 10 * kChunk, 2 * kChunk);  // the second is free
+  EXPECT_EQ(arena_->Stuck(), 2 * kChunk);
+  arena_->Free(a + 12 * kChunk, 512);  // the last is a chunk
+  EXPECT_EQ(arena_->Stuck(), 2 * kChunk);
+  arena_->Free(a, 6 * kChunk);
+  arena_->Free(a + 12 * kChunk + 512, kChunk - 512);
+  EXPECT_EQ(arena_->Stuck(), 0u);
+}
+
 // Pages move to a place that is too short for their extent: the extent goes, a smaller one comes.
 TEST_F(ArenaExtentsTest, ATooLargeExtentIsReplaced) {
   const DeviceAddress a = Allocate(8 * kChunk);
