@@ -123,7 +123,7 @@ add_custom_target(sanitized_tests)  # builds just those
 # Layers whose tests start no thread, so ThreadSanitizer has nothing to find there (layering_test).
 set(HOTPACK_SINGLE_THREADED_LAYERS remat bench fuzz)
 # What makes the simulated device as strict as it can be (simgpu/README.md).
-set(HOTPACK_STRICT_DEVICE SIMGPU_CONTEXTS=strict)
+set(HOTPACK_STRICT_DEVICE "SIMGPU_CONTEXTS=strict;SIMGPU_CAPTURES=strict")
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels
 # are the layer it lies in, LABELS, and `sanitize` for the layers whose tests also run under the sanitizer presets. Under

@@ -49,3 +49,16 @@
   ::simgpu::Stream* name = nullptr;                                                                            \
   if (const CUresult simgpu_bad = ::simgpu::FindStream(d, handle, variant, &name); simgpu_bad != CUDA_SUCCESS) \
   return simgpu_bad
+
+// The same for calls that submit work to the stream, wait for it or query its work, which captures may forbid.
+#define SIMGPU_WORK_STREAM(name, handle, variant)                                                            \
+  SIMGPU_STREAM(name, handle, variant);                                                                      \
+  if (const CUresult simgpu_forbidden = ::simgpu::CheckStreamUse(d, name); simgpu_forbidden != CUDA_SUCCESS) \
+  return simgpu_forbidden
+
+// For calls that a capture may forbid, by its mode and the thread's.
+#define SIMGPU_UNSAFE() \
+  if (const CUresult simgpu_unsafe = ::simgpu::CheckUnsafeCall(d); simgpu_unsafe != CUDA_SUCCESS) return simgpu_unsafe
+#define SIMGPU_STRICTLY_UNSAFE()                                                                          \
+  if (const CUresult simgpu_unsafe = ::simgpu::CheckStrictlyUnsafeCall(d); simgpu_unsafe != CUDA_SUCCESS) \
+  return simgpu_unsafe

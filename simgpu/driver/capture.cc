@@ -139,6 +139,21 @@ CUresult CheckUnsafeCall(Driver& d) {
   return result;
 }
 
+CUresult CheckStrictlyUnsafeCall(Driver& d) {
+  return d.capture_rule == CaptureRule::kStrict ? CheckUnsafeCall(d) : CUDA_SUCCESS;
+}
+
+CUresult CheckStreamUse(Driver& d, Stream* stream) {
+  if (d.captures.empty() || d.capture_rule == CaptureRule::kLenient) return CUDA_SUCCESS;
+  if (stream->capture != nullptr) return stream->capture->valid ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!IsBlockedLegacy(d, *stream)) return CUDA_SUCCESS;
+  for (Stream* other : d.streams) {
+    const bool blocking = (other->flags & CU_STREAM_NON_BLOCKING) == 0;
+    if (other->context == stream->context && other->capture != nullptr && blocking) other->capture->valid = false;
+  }
+  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
 SIMGPU_API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   SIMGPU_ENTER(cuThreadExchangeStreamCaptureMode);
   if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -27,6 +27,7 @@ CUresult Create(CUcontext* result, unsigned flags, CUdevice device) {
 CUresult Synchronize(Driver& d, Context* context) {
   if (AnyCapture(d, context)) {
     CheckUnsafeCall(d);
+    if (d.capture_rule != CaptureRule::kLenient) InvalidateCaptures(d, context);
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   HostSawContext(d, context);

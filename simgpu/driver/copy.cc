@@ -48,7 +48,7 @@ CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t
 
 CUresult Copy(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, CUstream handle, DefaultStream variant,
               const PeerContexts* peers = nullptr) {
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   const CUresult status = CopyNow(d, stream, to, from, bytes, peers);
   // cuda.h, "API synchronization behavior": a copy from the device to pageable memory returns when it is done.
   if (status == CUDA_SUCCESS && stream->capture == nullptr && OnDevice(d, from) &&
@@ -60,8 +60,8 @@ CUresult Copy(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, CUstream ha
 
 CUresult CopyAndWait(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, DefaultStream variant,
                      const PeerContexts* peers = nullptr) {
-  SIMGPU_STREAM(stream, nullptr, variant);
-  if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  SIMGPU_WORK_STREAM(stream, nullptr, variant);
+  SIMGPU_UNSAFE();
   const CUresult status = CopyNow(d, stream, to, from, bytes, peers);
   if (status == CUDA_SUCCESS && !(OnDevice(d, to) && OnDevice(d, from))) d.order.HostSawStream(stream->order);
   return status;
@@ -154,6 +154,8 @@ static CUresult CopyBatch(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, siz
   }
   // cuda.h: "Must not be legacy NULL stream".
   if (stream == CU_STREAM_LEGACY || (stream == nullptr && variant == kLegacy)) return CUDA_ERROR_INVALID_VALUE;
+  SIMGPU_WORK_STREAM(found, stream, variant);
+  if (RefusesBatches(d, *found)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (size_t i = 0; i < count; ++i) {
     const CUresult status = Copy(d, to[i], from[i], bytes[i], stream, variant);
     if (status != CUDA_SUCCESS) return status;

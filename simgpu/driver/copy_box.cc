@@ -108,9 +108,9 @@ CUresult CopyRows(Driver& d, Epoch op, const Box& box, uint64_t given_before) {
 }
 
 CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant, bool wait) {
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   if (wait) {
-    if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+    SIMGPU_UNSAFE();
   }
   if (box.width == 0 || box.height == 0 || box.depth == 0) return CUDA_SUCCESS;
   if (box.width > box.from.pitch || box.width > box.to.pitch || box.from.base == 0 || box.to.base == 0) {
@@ -174,6 +174,8 @@ static CUresult CopyBatch(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned
   SIMGPU_ENTER(cuMemcpy3DBatchAsync);
   if (count == 0 || copies == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream == CU_STREAM_LEGACY || (stream == nullptr && variant == kLegacy)) return CUDA_ERROR_INVALID_VALUE;
+  SIMGPU_WORK_STREAM(found, stream, variant);
+  if (RefusesBatches(d, *found)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (size_t i = 0; i < count; ++i) {
     const CUDA_MEMCPY3D_BATCH_OP& copy = copies[i];
     if (copy.src.type != CU_MEMCPY_OPERAND_TYPE_POINTER || copy.dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER) {

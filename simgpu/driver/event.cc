@@ -15,6 +15,9 @@ double Milliseconds() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Whether the event is part of a capture in progress.
+bool InCapture(const Event& event) { return event.capture != nullptr && event.capture->graph != nullptr; }
+
 }  // namespace
 
 SIMGPU_API cuEventCreate(CUevent* result, unsigned flags) {
@@ -39,7 +42,7 @@ SIMGPU_API cuEventDestroy(CUevent handle) { return Destroy(handle); }
 SIMGPU_API cuEventDestroy_v2(CUevent handle) { return Destroy(handle); }
 
 static CUresult Record(Driver& d, CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream variant) {
-  SIMGPU_STREAM(stream, stream_handle, variant);
+  SIMGPU_WORK_STREAM(stream, stream_handle, variant);
   Event* event = From(handle);
   if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
   if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
@@ -115,7 +118,7 @@ SIMGPU_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
   Context* context = reinterpret_cast<Context*>(context_handle);
   Event* event = From(event_handle);
   bool captures = InvalidateCaptures(d, context);
-  if (event->capture != nullptr && event->capture->graph != nullptr) {  // the event is part of an ongoing capture
+  if (InCapture(*event)) {
     event->capture->valid = false;
     captures = true;
   }
@@ -129,7 +132,7 @@ SIMGPU_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
 static CUresult HostSaw(Driver& d, CUevent handle, bool query) {
   Event* event = From(handle);
   if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
-  if (event->capture != nullptr && event->capture->graph != nullptr) {
+  if (InCapture(*event)) {
     event->capture->valid = false;
     return CUDA_ERROR_CAPTURED_EVENT;
   }
@@ -146,12 +149,13 @@ static CUresult HostSaw(Driver& d, CUevent handle, bool query) {
 
 SIMGPU_API cuEventQuery(CUevent handle) {
   SIMGPU_ENTER(cuEventQuery);
-  if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  SIMGPU_UNSAFE();
   return HostSaw(d, handle, true);
 }
 
 SIMGPU_API cuEventSynchronize(CUevent handle) {
   SIMGPU_ENTER(cuEventSynchronize);
+  SIMGPU_STRICTLY_UNSAFE();
   return HostSaw(d, handle, false);
 }
 
@@ -161,6 +165,7 @@ static CUresult ElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   if (!d.events.contains(From(start)) || !d.events.contains(From(end))) return CUDA_ERROR_INVALID_HANDLE;
   const Event& a = *From(start);
   const Event& b = *From(end);
+  if (d.capture_rule != CaptureRule::kLenient && (InCapture(a) || InCapture(b))) return CUDA_ERROR_CAPTURED_EVENT;
   if (!a.recorded || !b.recorded || ((a.flags | b.flags) & CU_EVENT_DISABLE_TIMING) != 0) {
     return CUDA_ERROR_INVALID_HANDLE;
   }

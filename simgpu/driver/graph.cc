@@ -35,7 +35,7 @@ CUresult Launch(CUgraphExec handle, CUstream stream_handle, DefaultStream varian
   std::unique_lock<std::mutex> lock(d.mutex);
   GraphExec* exec = FindExec(d, handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SIMGPU_STREAM(stream, stream_handle, variant);
+  SIMGPU_WORK_STREAM(stream, stream_handle, variant);
   if (stream->capture != nullptr) {
     stream->capture->valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -109,7 +109,7 @@ CUresult Launch(Driver& d, CUfunction function, Grid grid, CUstream handle, void
                 DefaultStream variant) {
   auto* kernel = reinterpret_cast<Kernel*>(function);
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   if (!d.checker.enabled() && stream->capture == nullptr) {
     Count(kernel->known);
     if (!d.written.empty()) {
@@ -164,7 +164,7 @@ CUresult HostFunction(CUstream handle, CUhostFn function, void* data, DefaultStr
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard<std::mutex> lock(d.mutex);
-    SIMGPU_STREAM(stream, handle, variant);
+    SIMGPU_WORK_STREAM(stream, handle, variant);
     if (stream->capture != nullptr) {
       GraphNode* node = AddNode(stream->capture->graph.get(), CU_GRAPH_NODE_TYPE_HOST, nullptr);
       node->host = function;
@@ -182,7 +182,7 @@ CUresult AddCallback(CUstream handle, CUstreamCallback callback, void* data, Def
   if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard<std::mutex> lock(d.mutex);
-    SIMGPU_STREAM(stream, handle, variant);
+    SIMGPU_WORK_STREAM(stream, handle, variant);
     if (stream->capture != nullptr) {
       stream->capture->valid = false;
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

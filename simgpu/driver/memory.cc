@@ -18,7 +18,7 @@ bool DeviceHas(Driver& d, const Context* context) { return d.contexts.contains(c
 CUresult Allocate(Driver& d, CUdeviceptr* result, uint64_t bytes) {
   SIMGPU_CONTEXT(context);
   if (result == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  SIMGPU_UNSAFE();
   Allocation* allocation = AllocateOnDevice(d, context, bytes);
   if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   HostTakesBytes(bytes);
@@ -31,7 +31,7 @@ CUresult Allocate(Driver& d, CUdeviceptr* result, uint64_t bytes) {
 CUresult AllocateHost(Driver& d, uint64_t* result, uint64_t bytes, AllocationKind kind, unsigned flags) {
   SIMGPU_CONTEXT(context);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  SIMGPU_UNSAFE();
   const uint64_t mapped = (bytes + kHostPage - 1) / kHostPage * kHostPage;
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -74,7 +74,7 @@ CUresult Free(CUdeviceptr address) {
   SIMGPU_ENTER(cuMemFree);
   if (address == 0) return CUDA_SUCCESS;
   SIMGPU_ANY_CONTEXT();
-  if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  SIMGPU_UNSAFE();
   Allocation* allocation = d.memory.FindAllocationStart(address);
   const bool ours = allocation != nullptr &&
                     (allocation->kind == AllocationKind::kDevice || allocation->kind == AllocationKind::kManaged);
@@ -129,6 +129,7 @@ CUresult AllocHost(void** result, size_t bytes) {
 CUresult HostRegister(void* pointer, size_t bytes, unsigned flags) {
   SIMGPU_ENTER(cuMemHostRegister);
   SIMGPU_CONTEXT(context);
+  SIMGPU_STRICTLY_UNSAFE();
   const uint64_t base = reinterpret_cast<uint64_t>(pointer);
   if (base == 0 || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   auto& all = d.memory.allocations();
@@ -208,6 +209,7 @@ SIMGPU_API cuMemFreeHost(void* pointer) {
   SIMGPU_ENTER(cuMemFreeHost);
   if (pointer == nullptr) return CUDA_SUCCESS;
   SIMGPU_ANY_CONTEXT();
+  SIMGPU_STRICTLY_UNSAFE();
   Allocation* allocation = d.memory.FindAllocationStart(reinterpret_cast<uint64_t>(pointer));
   if (allocation == nullptr || allocation->kind != AllocationKind::kHost) return CUDA_ERROR_INVALID_VALUE;
   if (DeviceHas(d, allocation->context)) HostSawFamily(d, allocation->context);
@@ -224,6 +226,7 @@ SIMGPU_API cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
 
 SIMGPU_API cuMemHostUnregister(void* pointer) {
   SIMGPU_ENTER(cuMemHostUnregister);
+  SIMGPU_STRICTLY_UNSAFE();
   Allocation* allocation = d.memory.FindAllocationStart(reinterpret_cast<uint64_t>(pointer));
   if (allocation == nullptr || allocation->kind != AllocationKind::kRegistered) {
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -145,6 +145,7 @@ CUresult Enumerate(Driver& d, Library* library, Kernel** result, unsigned count)
   SIMGPU_API name parameters {                     \
     SIMGPU_ENTER(name);                            \
     SIMGPU_CONTEXT(context);                       \
+    SIMGPU_UNSAFE();                               \
     return call;                                   \
   }
 
@@ -159,6 +160,7 @@ SIMGPU_MODULE_LOAD(cuModuleLoadFatBinary, (CUmodule * module, const void* data),
 
 SIMGPU_API cuModuleUnload(CUmodule module) {
   SIMGPU_ENTER(cuModuleUnload);
+  SIMGPU_UNSAFE();
   return Unload(d, FromModule(module));
 }
 
@@ -192,17 +194,20 @@ SIMGPU_API cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 SIMGPU_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
                              void**, unsigned) {
   SIMGPU_ENTER(cuLibraryLoadData);
+  SIMGPU_STRICTLY_UNSAFE();
   return Load(d, reinterpret_cast<Library**>(library), code, nullptr);
 }
 
 SIMGPU_API cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned,
                                  CUlibraryOption*, void**, unsigned) {
   SIMGPU_ENTER(cuLibraryLoadFromFile);
+  SIMGPU_STRICTLY_UNSAFE();
   return LoadFile(d, reinterpret_cast<Library**>(library), path, nullptr);
 }
 
 SIMGPU_API cuLibraryUnload(CUlibrary library) {
   SIMGPU_ENTER(cuLibraryUnload);
+  SIMGPU_STRICTLY_UNSAFE();
   return Unload(d, FromLibrary(library));
 }
 

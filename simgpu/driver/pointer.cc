@@ -161,7 +161,7 @@ SIMGPU_API cuMemAdvise_v2(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) { re
 
 static CUresult Prefetch(CUdeviceptr address, size_t bytes, CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuMemPrefetchAsync);
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   return Submit(d, stream, CU_GRAPH_NODE_TYPE_EMPTY, [=](Driver& driver, Epoch op, uint64_t) {
     driver.checker.Use(op, address, bytes, "a prefetch");
     return CUDA_SUCCESS;

@@ -91,21 +91,21 @@ CUresult AllocateFrom(Driver& d, Pool* pool, CUdeviceptr* result, uint64_t bytes
 
 CUresult AllocAsync(CUdeviceptr* result, size_t bytes, CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuMemAllocAsync);
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   return AllocateFrom(d, d.devices[stream->context->device].pool, result, bytes, stream);
 }
 
 CUresult AllocFromPoolAsync(CUdeviceptr* result, size_t bytes, CUmemoryPool pool, CUstream handle,
                             DefaultStream variant) {
   SIMGPU_ENTER(cuMemAllocFromPoolAsync);
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   if (!d.pools.contains(From(pool))) return CUDA_ERROR_INVALID_VALUE;
   return AllocateFrom(d, From(pool), result, bytes, stream);
 }
 
 CUresult FreeAsync(CUdeviceptr address, CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuMemFreeAsync);
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   if (address == 0) return CUDA_SUCCESS;
   Allocation* allocation = d.memory.FindAllocationStart(address);
   if (allocation == nullptr || allocation->kind != AllocationKind::kDevice || allocation->cached) {

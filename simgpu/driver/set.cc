@@ -30,9 +30,9 @@ CUresult SetRows(Driver& d, Epoch op, const Fill& fill, uint64_t given_before) {
 // A synchronous memset does not wait either (cuda_runtime_api.h, "API synchronization behavior"), unless the memory is
 // the host's.
 CUresult Set(Driver& d, const Fill& fill, CUstream handle, DefaultStream variant, bool wait) {
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   if (wait) {
-    if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+    SIMGPU_UNSAFE();
   }
   if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
   if (fill.to == 0 || fill.to % fill.pattern_bytes != 0 || (fill.height > 1 && fill.pitch < fill.width)) {

@@ -88,6 +88,14 @@ ContextRule ContextSetting() {
   return ContextRule::kStrict;
 }
 
+CaptureRule CaptureSetting() {
+  const char* text = getenv("SIMGPU_CAPTURES");
+  if (text == nullptr || *text == '\0' || strcmp(text, "1") == 0) return CaptureRule::kDocumented;
+  if (strcmp(text, "0") == 0) return CaptureRule::kLenient;
+  if (strcmp(text, "strict") != 0) BadSetting("SIMGPU_CAPTURES", text, "0, 1 or strict");
+  return CaptureRule::kStrict;
+}
+
 bool KeepSetting() {
   const char* text = getenv("SIMGPU_VALUES");
   if (text == nullptr || *text == '\0' || strcmp(text, "forget") == 0) return false;
@@ -103,6 +111,7 @@ Driver::Driver()
       peers(Switch("SIMGPU_PEERS")),
       check_access(Switch("SIMGPU_ACCESS")),
       context_rule(ContextSetting()),
+      capture_rule(CaptureSetting()),
       checker(&order, &memory, CheckSetting()) {
   const uint64_t capacity = MemorySetting();
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -90,6 +90,10 @@ struct Device {
   uint64_t copies_in_free = 0, copies_out_free = 0;
 };
 
+// What captures forbid: as before SIMGPU_CAPTURES existed; what the documentation forbids; also each call that may be
+// "potentially unsafe" (cuda.h, cuThreadExchangeStreamCaptureMode), which the documentation does not list.
+enum class CaptureRule : uint8_t { kLenient, kDocumented, kStrict };
+
 // Which calls need a current context: none, those whose documentation says so, also those of virtual memory.
 enum class ContextRule : uint8_t { kNone, kDocumented, kStrict };
 
@@ -103,6 +107,7 @@ struct Driver {
   const bool peers;                // devices can use each other's memory
   const bool check_access;         // ... and are held to it (peer.h)
   const ContextRule context_rule;  // which calls for memory need a current context
+  const CaptureRule capture_rule;  // which calls a capture forbids
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;
@@ -161,6 +166,13 @@ Stream* CreateStream(Driver& d, Context* context, unsigned flags, int priority, 
 // Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a capture that forbids unsafe calls (cuMemAlloc, …) concerns this
 // thread. The capture is then invalid (cuStreamBeginCapture, CUstreamCaptureMode).
 CUresult CheckUnsafeCall(Driver& d);
+// The same for calls of which the documentation leaves open whether they are unsafe. SIMGPU_CAPTURES=strict: they are.
+CUresult CheckStrictlyUnsafeCall(Driver& d);
+// Returns the error of work for the stream, a wait for it or a query of it: CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for a
+// legacy stream while a blocking stream of its context captures; those captures are then invalid, whatever their modes
+// and threads (CUDA programming guide, "Prohibited and unhandled operations"). CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+// for a stream of an invalid capture.
+CUresult CheckStreamUse(Driver& d, Stream* stream);
 bool AnyCapture(Driver& d, Context* context);
 // Invalidates every capture with a stream of the context, whatever its mode and thread. Returns false if there is none.
 bool InvalidateCaptures(Driver& d, Context* context);

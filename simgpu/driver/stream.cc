@@ -96,11 +96,12 @@ SIMGPU_API cuStreamDestroy_v2(CUstream handle) { return Destroy(handle); }
 
 // Without virtual time all submitted work has run when the host asks, so a query waits as well.
 static CUresult Wait(Driver& d, CUstream handle, DefaultStream variant, bool query) {
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   if (stream->capture != nullptr) {
     stream->capture->valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
+  SIMGPU_STRICTLY_UNSAFE();
   // The legacy stream waits for the blocking ones even if no work was submitted to it.
   if (stream == stream->context->legacy) d.order.Submit(stream->order);
   if (query && d.order.At(stream->order).end > HostNow()) {
@@ -128,7 +129,7 @@ SIMGPU_API cuStreamQuery_ptsz(CUstream handle) { return Query(handle, DefaultStr
 
 static CUresult WaitEvent(CUstream handle, CUevent event_handle, DefaultStream variant) {
   SIMGPU_ENTER(cuStreamWaitEvent);
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
   Event* event = From(event_handle);
   if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
   if (event->capture != nullptr && event->capture->graph != nullptr) {  // a fork, or a join, of a capture
@@ -213,7 +214,11 @@ SIMGPU_API cuStreamGetAttribute_ptsz(CUstream stream, CUstreamAttrID id, CUstrea
 }
 static CUresult AttachMem(CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuStreamAttachMemAsync);
-  SIMGPU_STREAM(stream, handle, variant);
+  SIMGPU_WORK_STREAM(stream, handle, variant);
+  if (stream->capture != nullptr && d.capture_rule != CaptureRule::kLenient) {
+    stream->capture->valid = false;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   d.order.Submit(stream->order);
   return CUDA_SUCCESS;
 }

@@ -118,6 +118,12 @@ std::unique_ptr<Graph> CopyGraph(const Graph& from);
 // Appends the steps of an executable in order; children in their place.
 void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps);
 
+// Batches of copies are not captured. The capture goes on without them (github.com/rapidsai/rmm, issue 2518: seen for
+// cuMemcpyBatchAsync).
+inline bool RefusesBatches(const Driver& d, const Stream& stream) {
+  return stream.capture != nullptr && d.capture_rule != CaptureRule::kLenient;
+}
+
 // Runs `run(d, op, given_before)` now, or keeps a copy of it for the graph. `run` must own its data.
 template <typename Run>
 CUresult Submit(Driver& d, Stream* stream, CUgraphNodeType type, Run&& run) {

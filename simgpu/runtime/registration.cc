@@ -43,7 +43,14 @@ Registry& TheRegistry() {
 
 CUresult Load(Module* module) {
   if (module->library != nullptr) return CUDA_SUCCESS;
-  return Driver().cuLibraryLoadData(&module->library, module->fat_binary, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  // Loads at a first use, which may come during a capture: the program did not ask for them.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const auto exchange = Driver().cuThreadExchangeStreamCaptureMode;
+  const bool exchanged = exchange(&mode) == CUDA_SUCCESS;
+  const CUresult result =
+      Driver().cuLibraryLoadData(&module->library, module->fat_binary, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (exchanged) exchange(&mode);
+  return result;
 }
 
 }  // namespace

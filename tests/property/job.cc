@@ -66,6 +66,7 @@ bool Job::Ok(CUresult result) {
 // ---- contexts
 
 bool Job::AddContext(bool primary, int device) {
+  if (!UnsafeCallAllowed()) return false;  // it loads a module
   Context context;
   context.device = device;
   context.primary = primary;
@@ -160,7 +161,8 @@ void Job::DestroyContext(int context) {
   }
 }
 
-// The captures in progress, as cuThreadExchangeStreamCaptureMode describes: threads are in the global mode here.
+// The captures in progress, as cuThreadExchangeStreamCaptureMode describes: threads are in the global mode here. Waits
+// for streams and events count as unsafe: the documentation leaves it open (simgpu/README.md, SIMGPU_CAPTURES).
 bool Job::UnsafeCallAllowed() const {
   return std::none_of(captures_.begin(), captures_.end(), [this](const std::unique_ptr<Capture>& capture) {
     if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
@@ -222,7 +224,7 @@ void Job::Seen(int stream) {
 
 void Job::SynchronizeStream(int number) {
   const Stream& stream = streams_[number];
-  if (!Usable(number) || !Enter(stream.context)) return;
+  if (!Usable(number) || !UnsafeCallAllowed() || !Enter(stream.context)) return;
   ++counts_.operations;
   bool seen = false;
   const int way = random_->Int(4);
@@ -254,7 +256,7 @@ void Job::DestroyStream(int number) {
     wait = !handed_over;
   }
   if (wait) {
-    if (!Ok(cuStreamSynchronize(stream.handle))) return;
+    if (!UnsafeCallAllowed() || !Ok(cuStreamSynchronize(stream.handle))) return;
     Seen(number);
   }
   ++counts_.operations;

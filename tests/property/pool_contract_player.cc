@@ -274,7 +274,11 @@ void ContractPlayer::Tell(const Op& op) {
 void ContractPlayer::SyncStream(int stream) {
   if (capture_ != nullptr || !streams_[stream].alive) return;
   Enter(streams_[stream].device);
+  // Another player may capture in global mode, which perhaps forbids such waits to all threads in that mode.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Ok(cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode");
   if (Ok(cuStreamSynchronize(streams_[stream].handle), "cuStreamSynchronize")) order_.HostSawStream(stream);
+  Ok(cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode");
 }
 
 void ContractPlayer::SyncDevice(int device) {
