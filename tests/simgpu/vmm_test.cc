@@ -1,6 +1,7 @@
 // Virtual memory management on the simulated device: reservations, handles, mappings, access.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -156,6 +157,26 @@ TEST_F(VmmTest, HasNoHandlesForOtherProcesses) {
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
   EXPECT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuMemAddressFree(p, kPage), CUDA_SUCCESS);
+}
+
+// cuda.h, cuMemGetHandleForAddressRange: both ends at host pages, all of it backed.
+TEST(DmaBuf, NeedsABackedRangeOfHostPages) {
+  Start();
+  constexpr CUmemRangeHandleType kType = CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
+  int file = -1;
+  const CUdeviceptr arena = NewArena(2);
+  ASSERT_EQ(cuMemGetHandleForAddressRange(&file, arena + 4096, 2 * kPage - 4096, kType, 0), CUDA_SUCCESS);
+  EXPECT_EQ(close(file), 0);
+  EXPECT_EQ(cuMemGetHandleForAddressRange(&file, arena + 512, 4096, kType, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemGetHandleForAddressRange(&file, arena, 512, kType, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemUnmap(arena + kPage, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemGetHandleForAddressRange(&file, arena, 2 * kPage, kType, 0), CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAlloc(&block, kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemGetHandleForAddressRange(&file, block, kPage, kType, 0), CUDA_SUCCESS);
+  EXPECT_EQ(close(file), 0);
+  EXPECT_EQ(cuMemGetHandleForAddressRange(&file, block, 2 * kPage, kType, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree(block), CUDA_SUCCESS);
 }
 
 }  // namespace
