@@ -292,6 +292,32 @@ Way WayOf(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops) {
   return way;
 }
 
+// Copies with attributes, of CUDA 13.2: a copy of a batch, in the stream's order.
+template <HookId plain, HookId peer>
+CUresult WithAttributes(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUmemcpyAttributes* attributes,
+                        CUstream stream) noexcept {
+  using Function = CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes*, CUstream);
+  return Copy(
+      to, from, [=] { return PlainWay<plain, Function>()(to, from, bytes, attributes, stream); },
+      [=](const Ends& ends) {
+        return JumpOf<LinearPeerAsync>(peer)(to, ends.to.context, from, ends.from.context, bytes, stream);
+      });
+}
+
+template <HookId plain, HookId peer>
+CUresult BoxWithAttributes(CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags, CUstream stream) noexcept {
+  const auto call = [=] {
+    return PlainWay<plain, CUresult (*)(CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream)>()(op, flags, stream);
+  };
+  if (op == nullptr || !OnDevice(*op)) return call();
+  CUDA_MEMCPY3D_PEER named = ToPeer(*op);
+  return Copy(named.dstDevice, named.srcDevice, call, [&](const Ends& ends) {
+    named.srcContext = ends.from.context;
+    named.dstContext = ends.to.context;
+    return JumpOf<BoxPeerAsync>(peer)(&named, stream);
+  });
+}
+
 template <HookId plain, HookId peer, typename... More>
 CUresult BoxBatch(size_t count, CUDA_MEMCPY3D_BATCH_OP* ops, More... more, unsigned long long flags,
                   CUstream stream) noexcept {
@@ -374,6 +400,10 @@ void CheckCopies() {
     HOTPACK_BATCH(cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, BoxBatch, size_t*),
     HOTPACK_BATCH(cuMemcpy3DBatchAsync_v2, cuMemcpy3DPeerAsync, BoxBatch),
     HOTPACK_BATCH(cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DPeerAsync_ptsz, BoxBatch),
+    HOTPACK_LINEAR(cuMemcpyWithAttributesAsync, cuMemcpyPeerAsync, WithAttributes),
+    HOTPACK_LINEAR(cuMemcpyWithAttributesAsync_ptsz, cuMemcpyPeerAsync_ptsz, WithAttributes),
+    HOTPACK_LINEAR(cuMemcpy3DWithAttributesAsync, cuMemcpy3DPeerAsync, BoxWithAttributes),
+    HOTPACK_LINEAR(cuMemcpy3DWithAttributesAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, BoxWithAttributes),
 #endif
   };
   for (const Checked& checked : all) RedirectWork(checked.id, checked.function, checked.plain_way);

@@ -140,8 +140,9 @@ SIMGPU_API cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdevice
 // Batches: the copies run one after the other.
 static CUresult CopyBatch(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
                           CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count, CUstream stream,
-                          DefaultStream variant) {
+                          DefaultStream variant, size_t* failed = nullptr) {
   SIMGPU_ENTER(cuMemcpyBatchAsync);
+  if (failed != nullptr) *failed = SIZE_MAX;  // no copy's own error
   if (to == nullptr || from == nullptr || bytes == nullptr || count == 0 || attributes == nullptr ||
       first_copies == nullptr || attribute_count == 0 || attribute_count > count || first_copies[0] != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -158,9 +159,22 @@ static CUresult CopyBatch(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, siz
   if (RefusesBatches(d, *found)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (size_t i = 0; i < count; ++i) {
     const CUresult status = Copy(d, to[i], from[i], bytes[i], stream, variant);
-    if (status != CUDA_SUCCESS) return status;
+    if (status == CUDA_SUCCESS) continue;
+    if (failed != nullptr) *failed = i;
+    return status;
   }
   return CUDA_SUCCESS;
+}
+// The first version returns the failing copy's number.
+SIMGPU_API cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                              CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                              size_t* failed, CUstream stream) {
+  return CopyBatch(to, from, bytes, count, attributes, first_copies, attribute_count, stream, kLegacy, failed);
+}
+SIMGPU_API cuMemcpyBatchAsync_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                                   CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
+                                   size_t* failed, CUstream stream) {
+  return CopyBatch(to, from, bytes, count, attributes, first_copies, attribute_count, stream, kPerThread, failed);
 }
 SIMGPU_API cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
                                  CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
@@ -171,6 +185,24 @@ SIMGPU_API cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t
                                       CUmemcpyAttributes* attributes, size_t* first_copies, size_t attribute_count,
                                       CUstream stream) {
   return CopyBatch(to, from, bytes, count, attributes, first_copies, attribute_count, stream, kPerThread);
+}
+
+// CUDA 13.2: newer than the header here.
+static CUresult CopyWith(CUdeviceptr to, CUdeviceptr from, size_t bytes, const CUmemcpyAttributes* attributes,
+                         CUstream stream, DefaultStream variant) {
+  SIMGPU_ENTER(cuMemcpyWithAttributesAsync);
+  if (attributes == nullptr || attributes->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_INVALID) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return Copy(d, to, from, bytes, stream, variant);
+}
+SIMGPU_API cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUmemcpyAttributes* attributes,
+                                       CUstream stream) {
+  return CopyWith(to, from, bytes, attributes, stream, kLegacy);
+}
+SIMGPU_API cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                            CUmemcpyAttributes* attributes, CUstream stream) {
+  return CopyWith(to, from, bytes, attributes, stream, kPerThread);
 }
 
 }  // namespace simgpu

@@ -169,35 +169,65 @@ SIMGPU_BOX_ASYNC(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz, C
 SIMGPU_BOX_ASYNC(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, From3D)
 SIMGPU_BOX_ASYNC(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, FromPeer)
 
-static CUresult CopyBatch(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags, CUstream stream,
-                          DefaultStream variant) {
+static CUresult CopyOne(Driver& d, const CUDA_MEMCPY3D_BATCH_OP& copy, CUstream stream, DefaultStream variant) {
+  if (copy.src.type != CU_MEMCPY_OPERAND_TYPE_POINTER || copy.dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  Box box;
+  box.to = FromOperand(copy.dst, copy.extent);
+  box.from = FromOperand(copy.src, copy.extent);
+  box.width = copy.extent.width;
+  box.height = copy.extent.height;
+  box.depth = copy.extent.depth;
+  return Copy(d, box, stream, variant, false);
+}
+
+// `failed`: the first version's failing copy.
+static CUresult CopyBatch(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed, unsigned long long flags,
+                          CUstream stream, DefaultStream variant) {
   SIMGPU_ENTER(cuMemcpy3DBatchAsync);
+  if (failed != nullptr) *failed = SIZE_MAX;  // no copy's own error
   if (count == 0 || copies == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream == CU_STREAM_LEGACY || (stream == nullptr && variant == kLegacy)) return CUDA_ERROR_INVALID_VALUE;
   SIMGPU_WORK_STREAM(found, stream, variant);
   if (RefusesBatches(d, *found)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (size_t i = 0; i < count; ++i) {
-    const CUDA_MEMCPY3D_BATCH_OP& copy = copies[i];
-    if (copy.src.type != CU_MEMCPY_OPERAND_TYPE_POINTER || copy.dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER) {
-      return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    Box box;
-    box.to = FromOperand(copy.dst, copy.extent);
-    box.from = FromOperand(copy.src, copy.extent);
-    box.width = copy.extent.width;
-    box.height = copy.extent.height;
-    box.depth = copy.extent.depth;
-    if (const CUresult status = Copy(d, box, stream, variant, false); status != CUDA_SUCCESS) return status;
+    const CUresult status = CopyOne(d, copies[i], stream, variant);
+    if (status == CUDA_SUCCESS) continue;
+    if (failed != nullptr) *failed = i;
+    return status;
   }
   return CUDA_SUCCESS;
 }
+SIMGPU_API cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed, unsigned long long flags,
+                                CUstream stream) {
+  return CopyBatch(count, copies, failed, flags, stream, kLegacy);
+}
+SIMGPU_API cuMemcpy3DBatchAsync_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, size_t* failed,
+                                     unsigned long long flags, CUstream stream) {
+  return CopyBatch(count, copies, failed, flags, stream, kPerThread);
+}
 SIMGPU_API cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
                                    CUstream stream) {
-  return CopyBatch(count, copies, flags, stream, kLegacy);
+  return CopyBatch(count, copies, nullptr, flags, stream, kLegacy);
 }
 SIMGPU_API cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long flags,
                                         CUstream stream) {
-  return CopyBatch(count, copies, flags, stream, kPerThread);
+  return CopyBatch(count, copies, nullptr, flags, stream, kPerThread);
+}
+
+// CUDA 13.2: newer than the header here.
+static CUresult CopyWith(const CUDA_MEMCPY3D_BATCH_OP* copy, unsigned long long flags, CUstream stream,
+                         DefaultStream variant) {
+  SIMGPU_ENTER(cuMemcpy3DWithAttributesAsync);
+  if (copy == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return CopyOne(d, *copy, stream, variant);
+}
+SIMGPU_API cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* copy, unsigned long long flags, CUstream stream) {
+  return CopyWith(copy, flags, stream, kLegacy);
+}
+SIMGPU_API cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP* copy, unsigned long long flags, CUstream stream) {
+  return CopyWith(copy, flags, stream, kPerThread);
 }
 
 }  // namespace simgpu

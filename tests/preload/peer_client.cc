@@ -3,6 +3,7 @@
 // and a line for each function that failed:
 //   peer_client FIRST SECOND    arena or pool: the memory of the first and of the second device
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -133,14 +134,68 @@ CUresult Batch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
   return cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, firsts, 2, stream);
 }
 
-CUresult BoxBatch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+// A function of the driver that this header declares otherwise, or not at all.
+template <typename Function>
+Function* Versioned(const char* symbol) {
+  const auto function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, symbol));
+  if (function == nullptr) {
+    fprintf(stderr, "%s: not found\n", symbol);
+    exit(2);
+  }
+  return function;
+}
+
+// The first versions of batches return the number of the copy that failed. 0 would be the first one's.
+CUresult FirstBatch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  using Function =
+      CUresult(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*, size_t*, size_t, size_t*, CUstream);
+  CUdeviceptr targets[] = {to, to + kBytes / 2}, sources[] = {from, from + kBytes / 2};
+  size_t sizes[] = {kBytes / 2, kBytes / 2}, first = 0, failing = 0;
+  CUmemcpyAttributes attributes = {};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  const auto batch = Versioned<Function>("cuMemcpyBatchAsync");
+  const CUresult result = batch(targets, sources, sizes, 2, &attributes, &first, 1, &failing, stream);
+  if (result != CUDA_SUCCESS) return result;
+  // The second copy has no source.
+  sources[1] = 0;
+  if (batch(targets, sources, sizes, 2, &attributes, &first, 1, &failing, stream) == CUDA_SUCCESS) exit(2);
+  return failing == 1 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+CUDA_MEMCPY3D_BATCH_OP BoxOp(CUdeviceptr to, CUdeviceptr from) {
   CUDA_MEMCPY3D_BATCH_OP op = {};
   op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
   op.src.op.ptr.ptr = from;
   op.dst.op.ptr.ptr = to;
   op.extent = {kBytes / kLayers, 1, kLayers};
   op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  return op;
+}
+
+CUresult BoxBatch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  CUDA_MEMCPY3D_BATCH_OP op = BoxOp(to, from);
   return cuMemcpy3DBatchAsync(1, &op, 0, stream);
+}
+
+CUresult FirstBoxBatch(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  using Function = CUresult(size_t, CUDA_MEMCPY3D_BATCH_OP*, size_t*, unsigned long long, CUstream);
+  CUDA_MEMCPY3D_BATCH_OP op = BoxOp(to, from);
+  size_t failing = 0;
+  return Versioned<Function>("cuMemcpy3DBatchAsync")(1, &op, &failing, 0, stream);
+}
+
+// CUDA 13.2.
+CUresult WithAttributes(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  using Function = CUresult(CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes*, CUstream);
+  CUmemcpyAttributes attributes = {};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  return Versioned<Function>("cuMemcpyWithAttributesAsync")(to, from, kBytes, &attributes, stream);
+}
+
+CUresult BoxWithAttributes(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
+  using Function = CUresult(CUDA_MEMCPY3D_BATCH_OP*, unsigned long long, CUstream);
+  CUDA_MEMCPY3D_BATCH_OP op = BoxOp(to, from);
+  return Versioned<Function>("cuMemcpy3DWithAttributesAsync")(&op, 0, stream);
 }
 
 const Way kAsync[] = {
@@ -159,6 +214,10 @@ const Way kAsync[] = {
      }},
     {"cuMemcpyBatchAsync", Part::kAll, Batch, false},
     {"cuMemcpy3DBatchAsync", Part::kAll, BoxBatch, false},
+    {"cuMemcpyBatchAsync, first version", Part::kAll, FirstBatch, false},
+    {"cuMemcpy3DBatchAsync, first version", Part::kAll, FirstBoxBatch, false},
+    {"cuMemcpyWithAttributesAsync", Part::kAll, WithAttributes},
+    {"cuMemcpy3DWithAttributesAsync", Part::kAll, BoxWithAttributes},
 };
 
 const Way kSync[] = {
