@@ -166,7 +166,7 @@ void ContextEnd::Retire(bool alive) {
   ContextArena* arena = Arenas().Remove(context_);
   Order().ForgetContext(context_, arena);
   GraphBlocks().ForgetContext(context_, arena);
-  BlocksOfDriver().ForgetContext(context_);
+  if (const CudaDriver* driver = Driver(); driver != nullptr) BlocksOfDriver().ForgetContext(*driver, context_);
   if (IsRecording()) EndRecording(context_);
   ForgetKernels();
   if (arena == nullptr) return;

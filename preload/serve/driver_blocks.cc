@@ -37,6 +37,7 @@ CUresult DriverBlocks::Allocate(const CudaDriver& driver, CUdeviceptr* address, 
   const CUcontext context = CurrentContext(driver);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   GiveBackWaiting(driver);
+  GiveBackEnded(driver);
   Block block = {context, bytes, false, {}};
   CUresult result = Ask(driver, address, stream, &block);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && Any()) {
@@ -259,11 +260,14 @@ bool DriverBlocks::Trim(const CudaDriver& driver) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     pools = Get().pools;
-    for (Pool& pool : Get().pools) pool.idle.clear();
-    idle_bytes_.store(0);
+    for (Pool& pool : Get().pools) {
+      for (const auto& [bytes, address] : pool.idle) idle_bytes_.fetch_sub(bytes);
+      pool.idle.clear();
+    }
   }
-  if (pools.empty()) return false;
-  bool any = false, done = Order().Synchronize(nullptr);
+  bool any = GiveBackEnded(driver);
+  if (pools.empty()) return any;
+  bool done = Order().Synchronize(nullptr);
   for (const Pool& pool : pools) {
     CurrentScope scope(driver, pool.context);
     done = done && scope && driver.CtxSynchronize() == CUDA_SUCCESS;
@@ -297,16 +301,52 @@ bool DriverBlocks::GiveBackIdle(const CudaDriver& driver, const Pool& pool, size
   return false;
 }
 
-void DriverBlocks::ForgetContext(CUcontext context) {
+// The context's work has ended with it. Other contexts' work may still use an idle block.
+void DriverBlocks::ForgetContext(const CudaDriver& driver, CUcontext context) {
   if (!Any()) return;
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::erase_if(Get().blocks, [context](const auto& block) { return block.second.context == context; });
-  for (const Pool& pool : Get().pools) {
-    for (const auto& [bytes, address] : pool.idle) idle_bytes_.fetch_sub(pool.context == context ? bytes : 0);
+  std::vector<CUmemoryPool> pools;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    State& state = Get();
+    std::erase_if(state.blocks, [context](const auto& block) { return block.second.context == context; });
+    for (const Pool& pool : state.pools) {
+      if (pool.context != context) continue;
+      pools.push_back(pool.pool);
+      for (const auto& [bytes, address] : pool.idle) state.ended.emplace_back(address, bytes);
+    }
+    std::erase_if(state.pools, [context](const Pool& pool) { return pool.context == context; });
+    std::erase_if(state.waiting, [context](const Waiting& waiting) { return waiting.block.context == context; });
+    waiting_count_.store(state.waiting.size());
+    ended_count_.store(state.ended.size());
   }
-  std::erase_if(Get().pools, [context](const Pool& pool) { return pool.context == context; });
-  std::erase_if(Get().waiting, [context](const Waiting& waiting) { return waiting.block.context == context; });
-  waiting_count_.store(Get().waiting.size());
+  GiveBackEnded(driver);
+  for (const CUmemoryPool pool : pools) {
+    if (driver.MemPoolDestroy != nullptr) driver.MemPoolDestroy(pool);
+  }
+}
+
+// Gives back the idle blocks of pools that have ended. Waits for all work. Does nothing in a thread without a context,
+// or during a capture. Returns whether there was any.
+bool DriverBlocks::GiveBackEnded(const CudaDriver& driver) {
+  if (ended_count_.load() == 0 || driver.MemFree == nullptr || CurrentContext(driver) == nullptr) return false;
+  std::vector<std::pair<CUdeviceptr, size_t>> ended;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ended.swap(Get().ended);
+    ended_count_.store(0);
+  }
+  const bool done = Order().Synchronize(nullptr);
+  const RelaxedCaptureMode relaxed(driver);
+  const auto kept = std::remove_if(ended.begin(), ended.end(), [&](const auto& block) {
+    const bool given = done && driver.MemFree(block.first) == CUDA_SUCCESS;
+    if (given) idle_bytes_.fetch_sub(block.second);
+    return given;
+  });
+  const bool any = kept != ended.end();
+  std::lock_guard<std::mutex> lock(mutex_);
+  Get().ended.insert(Get().ended.end(), ended.begin(), kept);
+  ended_count_.store(Get().ended.size());
+  return any;
 }
 
 void DriverBlocks::ResetAfterFork() {
@@ -316,6 +356,7 @@ void DriverBlocks::ResetAfterFork() {
   state_ = nullptr;
   any_.store(false);
   waiting_count_.store(0);
+  ended_count_.store(0);
   idle_bytes_.store(0);
 }
 

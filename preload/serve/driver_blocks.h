@@ -13,6 +13,8 @@
 //    was found not capturing could be captured when it gets its event, and the releasing stream would join the graph.
 //    Without hooks the driver's call that begins it comes some time after the announcement. So from there on a release
 //    that needs a driver call waits for the end of all captures.
+// 6. A pool ends with its context, as streams do. Its idle blocks outlive it until a thread with a context can give
+//    them back: the driver's pools are a device's.
 #pragma once
 
 #include <cuda.h>
@@ -21,6 +23,7 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "preload/streams/stream_order.h"
@@ -48,7 +51,9 @@ class DriverBlocks {
   // Returns false until the first request came here. Then there is no block to search.
   bool Any() const { return any_.load(std::memory_order_acquire); }
 
-  void ForgetContext(CUcontext context);
+  // The context has ended. Destroys its pools. Live blocks stay the program's: the driver keeps their memory until
+  // they are released.
+  void ForgetContext(const CudaDriver& driver, CUcontext context);
   void ResetAfterFork();
 
  private:
@@ -74,6 +79,7 @@ class DriverBlocks {
     std::unordered_map<CUdeviceptr, Block> blocks;
     std::vector<Pool> pools;
     std::vector<Waiting> waiting;
+    std::vector<std::pair<CUdeviceptr, size_t>> ended;  // idle blocks of pools that have ended, and their bytes
   };
 
   Pool* FindPool(CUcontext context, CUstream stream);
@@ -88,10 +94,11 @@ class DriverBlocks {
   std::vector<CUcontext> Contexts();
   bool GiveBackIdle(const CudaDriver& driver, const Pool& pool, size_t bytes, CUdeviceptr address);
   void GiveBackWaiting(const CudaDriver& driver);
+  bool GiveBackEnded(const CudaDriver& driver);
   State& Get();
 
   std::atomic<bool> any_{false};
-  std::atomic<size_t> waiting_count_{0};
+  std::atomic<size_t> waiting_count_{0}, ended_count_{0};
   std::atomic<uint64_t> idle_bytes_{0};
   // Locked before mutex_. Held while the host waits, so that another thread's request finds the returned memory.
   std::mutex trimming_;

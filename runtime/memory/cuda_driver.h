@@ -58,6 +58,7 @@ namespace hotpack {
   X(MemFreeAsync, cuMemFreeAsync)                                       \
   X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync)                     \
   X(MemPoolCreate, cuMemPoolCreate)                                     \
+  X(MemPoolDestroy, cuMemPoolDestroy)                                   \
   X(MemPoolSetAttribute, cuMemPoolSetAttribute)                         \
   X(MemPoolTrimTo, cuMemPoolTrimTo)                                     \
   X(MemAllocManaged, cuMemAllocManaged)                                 \

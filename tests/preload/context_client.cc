@@ -49,6 +49,23 @@ void Trim(CUcontext context) {
   CHECK(FreeBytes(context) == before);
 }
 
+// Contexts that come and go, each with a block of the driver's that was released to its stream's pool.
+void Pools(CUcontext context) {
+  OK(cuCtxSetCurrent(context));
+  const size_t before = FreeBytes(context);
+  for (int round = 0; round < 5; ++round) {
+    CUcontext own = nullptr;
+    void* block = nullptr;
+    CUstream stream = nullptr;
+    OK(cuCtxCreate(&own, nullptr, 0, 0));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(hotpack_malloc(&block, 64 << 20, stream));
+    OK(hotpack_free_pooled(block, stream));
+    OK(cuCtxDestroy(own));
+  }
+  CHECK(FreeBytes(context) == before);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -56,6 +73,8 @@ int main(int argc, char** argv) {
   CUcontext context = nullptr;
   OK(cuInit(0));
   OK(cuDevicePrimaryCtxRetain(&context, 0));
-  strcmp(argv[1], "drivers_block") == 0 ? DriversBlock(context) : Trim(context);
+  if (strcmp(argv[1], "drivers_block") == 0) DriversBlock(context);
+  if (strcmp(argv[1], "trim") == 0) Trim(context);
+  if (strcmp(argv[1], "pools") == 0) Pools(context);
   return 0;
 }

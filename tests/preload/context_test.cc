@@ -31,6 +31,20 @@ TEST(WithoutAContext, TheArenaGivesItsMemoryBack) {
   }
 }
 
+// While hotpack records, the driver serves the requests, each stream's from a pool of its own.
+TEST(Contexts, EndWithTheirPoolsOfTheDriver) {
+  const hotpack_test::TemporaryDirectory directory;
+  const std::string counts = directory.path() + "/counts";
+  const Outcome outcome = hotpack_test::RunProgram(
+      {HOTPACK_COMMAND, "record", "--simulate", "-o", directory.path() + "/trace", "--",
+       HOTPACK_TEST_DIR "/context_client", "pools"},
+      {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", HOTPACK_BINARY_DIR "/lib"}, {"SIMGPU_COUNT_FILE", counts}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string text = hotpack_test::ReadFile(counts);
+  EXPECT_THAT(text, testing::HasSubstr("cuMemPoolCreate 5\n"));
+  EXPECT_THAT(text, testing::HasSubstr("cuMemPoolDestroy 5\n"));
+}
+
 // The checker judges the order of uses, and the program itself what is held.
 TEST(GreenContexts, NothingLeaksAndNothingDangles) {
   for (const char* scenario : {"memory", "own_streams", "default_streams", "last"}) {

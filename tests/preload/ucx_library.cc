@@ -1,6 +1,6 @@
-// UCX, as far as memory is concerned. It makes the driver calls of UCX in their order (UCX's source, read for that only:
-// src/uct/cuda/cuda_copy/cuda_copy_md.c for registrations, cuda_ipc/cuda_ipc_md.c for exports, src/ucm/cuda/cudamem.c
-// for the hooks). It is linked with the driver, as UCX is.
+// UCX, as far as memory is concerned. It makes the driver calls of UCX in their order. UCX's source, read for that
+// only: src/uct/cuda/cuda_copy/cuda_copy_md.c (registrations), cuda_ipc/cuda_ipc_md.c (exports),
+// src/ucm/cuda/cudamem.c (hooks). It is linked with the driver, as UCX is.
 #include "tests/preload/ucx_library.h"
 
 #include <cuda.h>

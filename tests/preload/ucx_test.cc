@@ -1,5 +1,5 @@
-// UCX on the simulated device. It learns the same of a block as without hotpack, except that no process can open it by a
-// legacy handle. UCX asks for that first, and then sends copies. Its own staging buffers are the driver's.
+// UCX on the simulated device. It learns the same of a block as without hotpack, except that no process can open it by
+// a legacy handle. UCX asks for that first, and then sends copies. Its own staging buffers are the driver's.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/simulate.h"
