@@ -107,36 +107,52 @@ int DeviceOf(const CudaDriver& driver) {
   return driver.CtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-// Without hooks a copy between devices goes to the driver as the program has written it. It fails on virtual memory to
-// which a device has no access (docs/hooks.md, Other devices). A rank copies to no other device. The context must be
-// current.
-bool CopiesNeedPlainMemory(const CudaDriver& driver) {
+// Returns a device that cannot access `own`'s memory, or whose memory `own` cannot access; -1: none.
+CUdevice DeviceWithoutAccess(const CudaDriver& driver, CUdevice own) {
   int count = 0;
-  const CUdevice own = DeviceOf(driver);
-  if (kHooksPresent || IsRank() || own < 0 || driver.DeviceGetCount == nullptr ||
-      driver.DeviceCanAccessPeer == nullptr || driver.DeviceGetCount(&count) != CUDA_SUCCESS) {
-    return false;
+  if (driver.DeviceGetCount == nullptr || driver.DeviceCanAccessPeer == nullptr ||
+      driver.DeviceGetCount(&count) != CUDA_SUCCESS) {
+    return -1;
   }
   for (CUdevice other = 0; other < count; ++other) {
     int there = 1, back = 1;
     if (other == own) continue;
     const bool known = driver.DeviceCanAccessPeer(&there, own, other) == CUDA_SUCCESS &&
                        driver.DeviceCanAccessPeer(&back, other, own) == CUDA_SUCCESS;
-    if (!known || (there != 0 && back != 0)) continue;
-    static constinit std::atomic<bool> logged{false};
-    if (logged.exchange(true)) return true;
-    Log("devices %d and %d cannot access each other's memory: the arena is one cuMemAlloc, so that copies between them "
-        "work. HOTPACK_ARENA=vmm keeps virtual memory, for programs that use one device a process",
-        own, other);
-    return true;
+    if (known && (there == 0 || back == 0)) return other;
   }
-  return false;
+  return -1;
+}
+
+// The same for the current context's device, if a program without hooks may copy between them.
+CUdevice DeviceThatNeedsPlainMemory(const CudaDriver& driver) {
+  constexpr int kKnown = 64, kUnknown = 0, kNone = 1, kFirst = 2;
+  static constinit std::atomic<int> answers[kKnown] = {};
+  const CUdevice own = kHooksPresent || IsRank() ? -1 : DeviceOf(driver);
+  if (own < 0) return -1;
+  if (own >= kKnown) return DeviceWithoutAccess(driver, own);
+  int answer = answers[own].load(std::memory_order_relaxed);
+  if (answer == kUnknown) {
+    answer = kFirst + DeviceWithoutAccess(driver, own);
+    answers[own].store(answer, std::memory_order_relaxed);
+  }
+  return answer == kNone ? -1 : answer - kFirst;
 }
 
 std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext context) {
   const Options& options = GetOptions();
-  const bool plain =
-      options.arena == ArenaKind::kAutomatic ? CopiesNeedPlainMemory(*driver) : options.arena == ArenaKind::kPlain;
+  bool plain = options.arena == ArenaKind::kPlain;
+  if (options.arena == ArenaKind::kAutomatic) {
+    const CUdevice other = DeviceThatNeedsPlainMemory(*driver);
+    static constinit std::atomic<bool> logged{false};
+    plain = other >= 0;
+    if (plain && !logged.exchange(true)) {
+      Log("devices %d and %d cannot access each other's memory: the arena is one cuMemAlloc, so that copies between "
+          "them "
+          "work. HOTPACK_ARENA=vmm keeps virtual memory, for programs that use one device a process",
+          DeviceOf(*driver), other);
+    }
+  }
   if (!plain) return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine, options.extents);
   return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
@@ -196,6 +212,10 @@ bool LeftToTool() {
 __attribute__((constructor)) void RegisterFork() { pthread_atfork(nullptr, nullptr, AfterForkInChild); }
 
 }  // namespace
+
+bool CopiesNeedPlainMemory(const CudaDriver& driver) {
+  return GetOptions().arena != ArenaKind::kVirtual && DeviceThatNeedsPlainMemory(driver) >= 0;
+}
 
 ContextArena* MakeArena(CUcontext context) {
   const CudaDriver* driver = Driver();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "profiler/trace_writer.h"
+#include "runtime/memory/cuda_driver.h"
 #include "runtime/persist/stats_file.h"
 #include "runtime/process/arena_table.h"
 
@@ -16,6 +17,12 @@ ContextArena* MakeArena(CUcontext context);
 // Thread-safe.
 StatsSlot* NewStatsSlot();
 TraceWriter* NewTrace();
+
+// Returns whether memory of the current context's device that programs copy must be of cuMemAlloc. Without hooks a copy
+// between devices goes to the driver as the program has written it. It fails on virtual memory and on memory of pools to
+// which a device has no access (docs/hooks.md, Other devices). A rank copies to no other device. Thread-safe. Calls the
+// driver once a device.
+bool CopiesNeedPlainMemory(const CudaDriver& driver);
 
 // Counts an allocation request that was left to the driver without an arena, in the process's statistics file.
 void NoteLeftToDriver();

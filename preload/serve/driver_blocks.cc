@@ -4,6 +4,7 @@
 #include <new>
 
 #include "preload/process/current_scope.h"
+#include "preload/serve/arena_factory.h"
 #include "preload/streams/stream_order.h"
 
 namespace hotpack {
@@ -52,6 +53,7 @@ CUresult DriverBlocks::Allocate(const CudaDriver& driver, CUdeviceptr* address, 
 
 CUresult DriverBlocks::Ask(const CudaDriver& driver, CUdeviceptr* address, CUstream stream, Block* block) {
   block->plain = Capturing(driver, stream);
+  if (CopiesNeedPlainMemory(driver)) block->plain = true;
   if (!block->plain) {
     if (TakeIdle(address, stream, block)) return CUDA_SUCCESS;
     const CUmemoryPool pool = PoolOf(driver, block->context, stream);

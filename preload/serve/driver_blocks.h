@@ -9,6 +9,7 @@
 // 3. A block's other users are recorded. At its release the stream waits for them before the driver gets the block.
 // 4. On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such
 //    a block comes from cuMemAlloc. It returns by cuMemFree when no capture is active.
+//    So do all blocks where a program without hooks may copy between devices that cannot access each other's memory.
 // 5. No capture begins in the middle of a release, where it is announced or hooks see it begin. Otherwise a stream that
 //    was found not capturing could be captured when it gets its event, and the releasing stream would join the graph.
 //    Without hooks the driver's call that begins it comes some time after the announcement. So from there on a release

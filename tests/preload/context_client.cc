@@ -66,6 +66,35 @@ void Pools(CUcontext context) {
   CHECK(FreeBytes(context) == before);
 }
 
+// Copies between two devices that cannot access each other's memory, without hooks. Each device has a block in its
+// arena, if there is one, and a block that the driver serves because the arena has no memory for it.
+void Copies(CUcontext first) {
+  CUcontext contexts[2] = {first, nullptr};
+  OK(cuDevicePrimaryCtxRetain(&contexts[1], 1));
+  void* blocks[2][2] = {};
+  for (int device = 0; device < 2; ++device) {
+    size_t free = 0, total = 0;
+    OK(cuCtxSetCurrent(contexts[device]));
+    OK(cuMemGetInfo(&free, &total));
+    OK(hotpack_malloc(&blocks[device][0], free / 100 * 85, nullptr));
+    OK(hotpack_malloc(&blocks[device][1], free / 100 * 8, nullptr));
+  }
+  for (int device = 0; device < 2; ++device) {
+    OK(cuCtxSetCurrent(contexts[device]));
+    for (void* from : blocks[0]) {
+      for (void* to : blocks[1]) {
+        OK(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), 1 << 20, nullptr));
+        OK(cuMemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(from), reinterpret_cast<CUdeviceptr>(to), 1 << 20, nullptr));
+      }
+    }
+    OK(cuCtxSynchronize());
+  }
+  for (int device = 0; device < 2; ++device) {
+    OK(cuCtxSetCurrent(contexts[device]));
+    for (void* block : blocks[device]) OK(hotpack_free_pooled(block, nullptr));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -76,5 +105,6 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "drivers_block") == 0) DriversBlock(context);
   if (strcmp(argv[1], "trim") == 0) Trim(context);
   if (strcmp(argv[1], "pools") == 0) Pools(context);
+  if (strcmp(argv[1], "copies") == 0) Copies(context);
   return 0;
 }

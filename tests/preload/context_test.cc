@@ -31,6 +31,22 @@ TEST(WithoutAContext, TheArenaGivesItsMemoryBack) {
   }
 }
 
+// 1G: nine tenths of it are the arena, and the second block comes from the driver. 100M: there is no arena.
+TEST(Contexts, WithoutHooksCopiesNeedNoAccess) {
+  for (const char* memory : {"1G", "100M"}) {
+    for (const char* hotpack : {"", "0"}) {
+      const Outcome outcome = RunClient("context_client", "copies",
+                                        {{"LD_PRELOAD", ""},
+                                         {"HOTPACK", hotpack},
+                                         {"HOTPACK_ARENA", ""},
+                                         {"SIMGPU_DEVICES", "2"},
+                                         {"SIMGPU_PEERS", "0"},
+                                         {"SIMGPU_MEMORY", memory}});
+      EXPECT_EQ(outcome.code, 0) << memory << "\n" << outcome.err;
+    }
+  }
+}
+
 // While hotpack records, the driver serves the requests, each stream's from a pool of its own.
 TEST(Contexts, EndWithTheirPoolsOfTheDriver) {
   const hotpack_test::TemporaryDirectory directory;
