@@ -114,6 +114,19 @@
   X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgraph * graph))                       \
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
 
+// graph_copies.cc
+#define HOTPACK_GRAPH_HOOKS(X)                                                                                \
+  X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, 1,                                                   \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count, const CUDA_MEMCPY3D* copy,    \
+     CUcontext context))                                                                                      \
+  X(cuGraphAddNode, "cuGraphAddNode", 12020, 1,                                                               \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count, CUgraphNodeParams* params))   \
+  X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, 1,                                                            \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges, size_t count, \
+     CUgraphNodeParams* params))                                                                              \
+  X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 10020, 1,                               \
+    (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context))
+
 // stream_hooks.cc
 #define HOTPACK_LAUNCH_HOOKS(X)                                                            \
   X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, 1, \
@@ -158,6 +171,7 @@
   HOTPACK_PEER_HOOKS(X)    \
   HOTPACK_RETRY_HOOKS(X)   \
   HOTPACK_STREAM_HOOKS(X)  \
+  HOTPACK_GRAPH_HOOKS(X)   \
   HOTPACK_LAUNCH_HOOKS(X)  \
   HOTPACK_KERNEL_HOOKS(X)  \
   HOTPACK_CONTEXT_HOOKS(X) \

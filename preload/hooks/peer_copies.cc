@@ -18,11 +18,7 @@ struct End {
   ContextArena* arena = nullptr;  // null: memory of the driver
 };
 
-enum class Way : uint8_t {
-  kPlain,
-  kRetry,  // plain. If the driver refuses, the stream may be a third device's: again by the contexts
-  kPeer,
-};
+using Way = CopyWay;
 
 struct Ends {
   End to, from;
@@ -410,6 +406,22 @@ void CheckCopies() {
 }
 
 }  // namespace
+
+CopyWay FindCopyWay(const CUDA_MEMCPY3D& copy, CUDA_MEMCPY3D_PEER* named) {
+  if (!OnDevice(copy.srcMemoryType) || !OnDevice(copy.dstMemoryType)) return CopyWay::kPlain;
+  *named = ToPeer(copy);
+  const Ends ends = FindEnds(FirstByteOfTarget(*named), FirstByteOfSource(*named));
+  named->srcContext = ends.from.context;
+  named->dstContext = ends.to.context;
+  return ends.way;
+}
+
+void CountPeerCopy(const CUDA_MEMCPY3D_PEER& named) {
+  Ends ends;
+  ends.to.arena = Arenas().FindOwner(FirstByteOfTarget(named));
+  ends.from.arena = Arenas().FindOwner(FirstByteOfSource(named));
+  if (ends.to.arena != nullptr || ends.from.arena != nullptr) Count(ends);
+}
 
 void NoteContextDevice(CUdevice device) {
   static constinit std::atomic<CUdevice> first{-1};

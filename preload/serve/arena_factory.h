@@ -19,9 +19,9 @@ StatsSlot* NewStatsSlot();
 TraceWriter* NewTrace();
 
 // Returns whether memory of the current context's device that programs copy must be of cuMemAlloc. Without hooks a copy
-// between devices goes to the driver as the program has written it. It fails on virtual memory and on memory of pools to
-// which a device has no access (docs/hooks.md, Other devices). A rank copies to no other device. Thread-safe. Calls the
-// driver once a device.
+// between devices goes to the driver as the program has written it. It fails on virtual memory and on memory of pools
+// to which a device has no access (docs/hooks.md, Other devices). A rank copies to no other device. Thread-safe. Calls
+// the driver once a device.
 bool CopiesNeedPlainMemory(const CudaDriver& driver);
 
 // Counts an allocation request that was left to the driver without an arena, in the process's statistics file.

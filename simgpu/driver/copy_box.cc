@@ -126,19 +126,66 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
 
 }  // namespace
 
-SIMGPU_API cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
-                                const CUDA_MEMCPY3D* params, CUcontext) {
-  SIMGPU_ENTER(cuGraphAddMemcpyNode);
+// A node's copy runs in `context`; null: nothing is known about what it reaches.
+static CUresult NodeWork(Driver& d, const CUDA_MEMCPY3D& params, CUcontext context, RunWork* run) {
+  if (HasArray(params)) return CUDA_ERROR_NOT_SUPPORTED;
+  const Box box = From3D(params);
+  if (context != nullptr) {
+    if (!d.contexts.contains(reinterpret_cast<Context*>(context))) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult bad = CheckEnds(d, reinterpret_cast<Context*>(context), box);
+    if (bad != CUDA_SUCCESS) return bad;
+  }
+  *run = [box](Driver& driver, Epoch op, uint64_t given_before) { return CopyRows(driver, op, box, given_before); };
+  return CUDA_SUCCESS;
+}
+
+static CUresult AddCopy(Driver& d, CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
+                        const CUDA_MEMCPY3D* params, CUcontext context) {
   Graph* graph = FindGraph(d, handle);
   if (node == nullptr || graph == nullptr || params == nullptr || !ValidDependencies(*graph, after, count)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (HasArray(*params)) return CUDA_ERROR_NOT_SUPPORTED;
-  const auto run = [box = From3D(*params)](Driver& driver, Epoch op, uint64_t given_before) {
-    return CopyRows(driver, op, box, given_before);
-  };
+  RunWork run;
+  if (const CUresult bad = NodeWork(d, *params, context, &run); bad != CUDA_SUCCESS) return bad;
   *node = Placed(AddNode(graph, CU_GRAPH_NODE_TYPE_MEMCPY, run), after, count);
   return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+                                const CUDA_MEMCPY3D* params, CUcontext context) {
+  SIMGPU_ENTER(cuGraphAddMemcpyNode);
+  return AddCopy(d, node, graph, after, count, params, context);
+}
+
+// Copies only.
+static CUresult AddAnyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+                           const CUgraphNodeParams* params) {
+  SIMGPU_ENTER(cuGraphAddNode);
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (params->type != CU_GRAPH_NODE_TYPE_MEMCPY) return CUDA_ERROR_NOT_SUPPORTED;
+  return AddCopy(d, node, graph, after, count, &params->memcpy.copyParams, params->memcpy.copyCtx);
+}
+SIMGPU_API cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+                          CUgraphNodeParams* params) {
+  return AddAnyNode(node, graph, after, count, params);
+}
+SIMGPU_API cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData*,
+                             size_t count, CUgraphNodeParams* params) {
+  return AddAnyNode(node, graph, after, count, params);
+}
+
+SIMGPU_API cuGraphExecMemcpyNodeSetParams(CUgraphExec handle, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                          CUcontext context) {
+  SIMGPU_ENTER(cuGraphExecMemcpyNodeSetParams);
+  GraphExec* exec = FindExec(d, handle);
+  if (exec == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (GraphExec::Step& step : exec->steps) {
+    if (step.node != reinterpret_cast<GraphNode*>(node) || step.type != CU_GRAPH_NODE_TYPE_MEMCPY) continue;
+    if (const CUresult bad = NodeWork(d, *params, context, &step.run); bad != CUDA_SUCCESS) return bad;
+    step.given_before = d.checker.serial();
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 #define SIMGPU_BOX(base, symbol, per_thread_symbol, spec, convert)     \

@@ -1,4 +1,6 @@
 // Updates of executables, copies of graphs, and objects that graphs keep alive.
+#include <algorithm>
+
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"
 
@@ -67,6 +69,29 @@ SIMGPU_API cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpda
   const CUresult status = Update(exec, graph, &found.result, &found.errorNode);
   if (info != nullptr) *info = found;
   return status;
+}
+
+// The child's steps come right before the node's own. They keep the nodes' handles.
+SIMGPU_API cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node_handle, CUgraph child) {
+  SIMGPU_ENTER(cuGraphExecChildGraphNodeSetParams);
+  GraphExec* exec = FindExec(d, handle);
+  const Graph* graph = FindGraph(d, child);
+  const auto* node = reinterpret_cast<const GraphNode*>(node_handle);
+  if (exec == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<GraphExec::Step> steps;
+  AddSteps(*graph, &steps);
+  for (size_t i = steps.size(); i < exec->steps.size(); ++i) {
+    if (exec->steps[i].node != node || exec->steps[i].type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
+    GraphExec::Step* old = &exec->steps[i - steps.size()];
+    for (size_t s = 0; s < steps.size(); ++s) {
+      if (old[s].type != steps[s].type) return CUDA_ERROR_INVALID_VALUE;
+      steps[s].node = old[s].node;
+      steps[s].given_before = d.checker.serial();
+    }
+    std::move(steps.begin(), steps.end(), old);
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 SIMGPU_API cuGraphClone(CUgraph* result, CUgraph handle) {

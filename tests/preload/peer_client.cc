@@ -198,6 +198,37 @@ CUresult BoxWithAttributes(CUdeviceptr to, CUdeviceptr from, CUstream stream) {
   return Versioned<Function>("cuMemcpy3DWithAttributesAsync")(&op, 0, stream);
 }
 
+CUcontext CurrentContext() {
+  CUcontext context = nullptr;
+  OK(cuCtxGetCurrent(&context));
+  return context;
+}
+
+// A graph of a copy, built by hand. `update`: first of a copy of one row, which the executable then replaces.
+CUresult Node(CUdeviceptr to, CUdeviceptr from, CUstream stream, bool update, bool generic) {
+  CUDA_MEMCPY3D box = Box(to, from);
+  const CUDA_MEMCPY3D whole = box;
+  if (update) box.Height = box.Depth = 1;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec executable = nullptr;
+  OK(cuGraphCreate(&graph, 0));
+  CUgraphNodeParams params = {};
+  params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  params.memcpy.copyParams = box;
+  params.memcpy.copyCtx = CurrentContext();
+  CUresult result = generic ? cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params)
+                            : cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &box, CurrentContext());
+  if (result == CUDA_SUCCESS) OK(cuGraphInstantiate(&executable, graph, 0));
+  if (result == CUDA_SUCCESS && update) {
+    result = cuGraphExecMemcpyNodeSetParams(executable, node, &whole, CurrentContext());
+  }
+  if (result == CUDA_SUCCESS) result = cuGraphLaunch(executable, stream);
+  if (executable != nullptr) OK(cuGraphExecDestroy(executable));
+  OK(cuGraphDestroy(graph));
+  return result;
+}
+
 const Way kAsync[] = {
     {"cuMemcpyAsync", Part::kAll, [](auto to, auto from, auto s) { return cuMemcpyAsync(to, from, kBytes, s); }},
     {"cuMemcpyDtoDAsync", Part::kAll,
@@ -216,6 +247,11 @@ const Way kAsync[] = {
     {"cuMemcpy3DBatchAsync", Part::kAll, BoxBatch, false},
     {"cuMemcpyBatchAsync, first version", Part::kAll, FirstBatch, false},
     {"cuMemcpy3DBatchAsync, first version", Part::kAll, FirstBoxBatch, false},
+    {"cuGraphAddMemcpyNode", Part::kBox, [](auto to, auto from, auto s) { return Node(to, from, s, false, false); },
+     false},
+    {"cuGraphAddNode", Part::kBox, [](auto to, auto from, auto s) { return Node(to, from, s, false, true); }, false},
+    {"cuGraphExecMemcpyNodeSetParams", Part::kBox,
+     [](auto to, auto from, auto s) { return Node(to, from, s, true, false); }, false},
     {"cuMemcpyWithAttributesAsync", Part::kAll, WithAttributes},
     {"cuMemcpy3DWithAttributesAsync", Part::kAll, BoxWithAttributes},
 };
