@@ -78,6 +78,16 @@ green_contexts() {
       timeout 300 "$build_dir/tests/preload/green_client" "$scenario" || return
   done
 }
+# Devices that cannot access each other's memory.
+copies_between_devices() {
+  LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_DEVICES=2 SIMGPU_PEERS=0 SIMGPU_VALUES=keep \
+    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/preload/peer_client" arena arena
+}
+copies_without_hooks() {
+  LD_LIBRARY_PATH="$work/lib:$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_DEVICES=2 SIMGPU_PEERS=0 SIMGPU_MEMORY=1G \
+    timeout 300 "$build_dir/tests/preload/context_client" copies
+}
 # One thread begins a capture on a stream that another thread's release gives an event.
 captured_meanwhile() {
   local code=0
@@ -91,7 +101,7 @@ captured_meanwhile() {
 all_programs() { random_programs && streams_that_go; }
 checker_report() {
   local found
-  found=$(grep -m1 -oE 'REPORT [a-z-]+|it ended by a signal|CHECK\(.*\) failed' "$work/log") || return 1
+  found=$(grep -m1 -oE 'REPORT [a-z-]+|it ended by a signal|CHECK\(.*\) failed|from device .*: (refused|wrong bytes)' "$work/log") || return 1
   echo "$found, seed $(grep -m1 -oE '(random_program|seed) [0-9]+' "$work/log" | cut -d' ' -f2 || true)"
 }
 link=link_mutant report=checker_report
@@ -252,5 +262,11 @@ mutant "green contexts, an end that waits for no work" preload/hooks/context_hoo
 mutant "green contexts, one default stream for all" preload/streams/stream_order.cc "context = CurrentContext(*Driver());" ";"
 mutant "green contexts, memory of their own" preload/serve/allocate.cc "const CUcontext owner = Greens().OwnerOf(context);" \
   "const CUcontext owner = context;"
+check=copies_between_devices
+mutant "copies, nodes of graphs that name no contexts" preload/hooks/graph_copies.cc \
+  "if (driver != nullptr) way = hotpack::FindCopyWay(*copy, &named);" ""
+check=copies_without_hooks link=link_without_hooks
+mutant "copies without hooks, of blocks from pools" preload/serve/driver_blocks.cc \
+  "if (CopiesNeedPlainMemory(driver)) block->plain = true;" ""
 
 end_of_mutants
