@@ -1,6 +1,6 @@
 // Copies between devices as nodes of graphs that are built by hand. A node's parameters have no place for the contexts
-// of both ends. A captured copy has one. So such a node becomes a child graph of one captured copy. The program's handle
-// is the child's, and a change of the executable's copy replaces the child.
+// of both ends. A captured copy has one. So such a node becomes a child graph of one captured copy. The program has the
+// child's handle, and a change of the executable's copy replaces the child.
 #include "preload/hooks/hook_table.h"
 #include "preload/hooks/peer_copies.h"
 #include "preload/process/current_scope.h"
