@@ -346,7 +346,7 @@ def main(arguments: list[str]) -> int:
     with contextlib.redirect_stdout(sys.stderr):  # stdout is for the findings
         PARTS[options.part](run)
     status = run.found.finish()
-    time.sleep(0.2)  # see train.py
+    settings.drain_autograd(torch)
     return status
 
 

@@ -105,6 +105,20 @@ def enable_rmm(name: str, torch: ModuleType):
     return upstream
 
 
+def drain_autograd(torch: ModuleType) -> None:
+    """Waits until PyTorch's autograd thread of the current device has dropped every earlier graph. Call it last, with no
+    backward pass in progress, on success and after an error.
+
+    After a backward pass, the thread may still hold the last references to its graph, above all if the pass failed. If it
+    requests the interpreter's lock during the shutdown, Python ends it in the middle of a destructor, and the process
+    aborts ("terminate called without an active exception"). The thread does its work in order, so an empty backward pass
+    ends after that. It takes no memory."""
+    if not torch.cuda.is_initialized():
+        return
+    leaf = torch.empty(0, device="cuda", requires_grad=True)
+    leaf.backward(torch.empty(0, device="cuda"))
+
+
 def describe(options: argparse.Namespace, loop) -> dict[str, object]:
     """The settings that figures depend on. The device's name says whether it is simulated."""
     import torch

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 
 import settings  # in this folder; imports no PyTorch
@@ -97,15 +96,14 @@ def main(arguments: list[str]) -> int:
         if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error).replace("_", " "):  # RMM's has _
             raise
         print(f"train.py: {str(error).splitlines()[0]}", file=sys.stderr)
+        settings.drain_autograd(torch)
         return 3
     if hotpack is not None:
         figures["hotpack"] = hotpack.stats()
     if rmm is not None:
         figures["rmm"] = {"reserved_peak": rmm.allocation_counts.peak_bytes}
     report(options, loop, figures)
-    # PyTorch's autograd thread may still be freeing the last graph. If it requests the interpreter's lock during the
-    # shutdown, it ends in the middle of a destructor, and the process aborts. That was observed on a busy machine.
-    time.sleep(0.2)
+    settings.drain_autograd(torch)
     return 0
 
 

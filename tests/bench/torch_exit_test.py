@@ -1,0 +1,64 @@
+"""The end of a PyTorch program after a failed backward pass, with an autograd thread that is slow (the preloaded
+held_autograd_thread.cc): settings.drain_autograd keeps the process from aborting. Arguments: the build directory, then
+unittest's. Needs PyTorch (HOTPACK_TORCH_PYTHON)."""
+
+import os
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(sys.argv.pop(1)).resolve()
+HOLDER = BUILD / "tests" / "bench" / "libheld_autograd_thread.so"
+PROGRAM = """
+import sys
+import torch
+import settings
+
+class Failing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.empty(1 << 44, device="cuda")
+
+def step():
+    x = torch.ones(4, device="cuda", requires_grad=True)
+    (Failing.apply(x) + 1).sum().backward()
+
+try:
+    step()
+except torch.OutOfMemoryError:
+    print("out of memory")
+if sys.argv[1] == "drain":
+    settings.drain_autograd(torch)
+sys.exit(3)
+"""
+
+
+def run(argument: str) -> subprocess.CompletedProcess:
+    simgpu = BUILD / "lib" / "simgpu"
+    environment = {**os.environ, "LD_PRELOAD": f"{HOLDER} {simgpu / 'libcudart.so.13'}", "LD_LIBRARY_PATH": str(simgpu),
+                   "PYTHONPATH": str(ROOT / "bench" / "torch")}
+    return subprocess.run([sys.executable, "-c", PROGRAM, argument], env=environment, capture_output=True, text=True,
+                          timeout=200)
+
+
+class ExitTest(unittest.TestCase):
+    def test_a_drained_thread_lets_the_process_end(self):
+        done = run("drain")
+        self.assertEqual((done.returncode, done.stdout), (3, "out of memory\n"), done.stderr)
+
+    def test_a_thread_that_is_not_drained_aborts_the_process(self):
+        """The fault itself. If this fails, PyTorch or Python has mended it, and drain_autograd may go."""
+        done = run("leave")
+        self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
+        self.assertIn("terminate called without an active exception", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
