@@ -260,6 +260,16 @@ int64_t CountStreamEdges(const Instance& instance, const Placement& placement, c
   return layout.AllEdges(&stop);
 }
 
+bool HasSeveralStreams(const BlockStreams& streams) {
+  uint16_t first = kAnyStream;
+  for (const uint16_t stream : streams) {
+    if (stream == kAnyStream || stream == first) continue;
+    if (first != kAnyStream) return true;
+    first = stream;
+  }
+  return false;
+}
+
 Placement AvoidStreamEdges(const Instance& instance, const Placement& start, const BlockStreams& streams, Bytes height,
                            int64_t time_limit_ns, const std::atomic<bool>* cancel, WorkClock* clock) {
   const int64_t deadline = NanosecondsOn(clock) + time_limit_ns;
@@ -291,6 +301,19 @@ Placement AvoidStreamEdges(const Instance& instance, const Placement& start, con
   placement.height = Height(instance, best);
   placement.offsets = std::move(best);
   return placement;
+}
+
+StreamEdges AvoidStreamEdgesInPlace(const Instance& instance, const BlockStreams& streams, int64_t time_limit_ns,
+                                    const std::atomic<bool>* cancel, WorkClock* clock, Placement* placement) {
+  StreamEdges edges;
+  edges.before = edges.after = CountStreamEdges(instance, *placement, streams);
+  if (edges.before == 0) return edges;
+  Placement other = AvoidStreamEdges(instance, *placement, streams, placement->height, time_limit_ns, cancel, clock);
+  const int64_t count = CountStreamEdges(instance, other, streams);
+  if (count >= edges.before) return edges;
+  edges.after = count;
+  *placement = std::move(other);
+  return edges;
 }
 
 }  // namespace hotpack

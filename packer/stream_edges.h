@@ -25,6 +25,9 @@ using BlockStreams = std::vector<uint16_t>;
 // The stream of a block that no work uses: it makes no edge.
 inline constexpr uint16_t kAnyStream = UINT16_MAX;
 
+// Returns whether blocks of two different streams are there. O(n). Thread-safe.
+bool HasSeveralStreams(const BlockStreams& streams);
+
 // Counts the waits between streams that `placement` makes on a cycle: for each block, the other streams among the
 // blocks that used some of its addresses last. `placement` is valid, and `streams` has one for each block. A block has
 // one residency, or a carried block's two; no two begin at the same tick. O(n²) at worst. Thread-safe.
@@ -38,5 +41,14 @@ int64_t CountStreamEdges(const Instance& instance, const Placement& placement, c
 // `clock`: as in PackOptions. One round of 2. takes O(edges × free places × n) at worst. Thread-safe.
 Placement AvoidStreamEdges(const Instance& instance, const Placement& start, const BlockStreams& streams, Bytes height,
                            int64_t time_limit_ns, const std::atomic<bool>* cancel, WorkClock* clock);
+
+// The stream edges of a placement, before and after some are avoided.
+struct StreamEdges {
+  int64_t before = 0, after = 0;
+};
+
+// Changes `placement` by AvoidStreamEdges, without more height. Parameters, complexity and thread safety: as there.
+StreamEdges AvoidStreamEdgesInPlace(const Instance& instance, const BlockStreams& streams, int64_t time_limit_ns,
+                                    const std::atomic<bool>* cancel, WorkClock* clock, Placement* placement);
 
 }  // namespace hotpack

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <vector>
+
+#include "profiler/recorded_streams.h"
 
 namespace hotpack {
 namespace {
@@ -313,11 +316,17 @@ Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index) {
 void Feed(const Trace& trace, History* history, std::vector<uint64_t>* marks) {
   std::unordered_map<uint64_t, uint64_t> live;  // block id → ordinal
   int interrupted = 0;
+  const std::vector<uint16_t> streams = RecordedStreams(trace);
+  size_t request = 0;
   for (const Event& event : trace.events) {
     switch (event.kind) {
-      case EventKind::kAllocate:
-        if (interrupted == 0) live[event.id] = history->Append(UnitsOf(event.bytes));
+      case EventKind::kAllocate: {
+        const uint16_t stream = streams[request++];
+        if (interrupted > 0) break;
+        const uint64_t ordinal = live[event.id] = history->Append(UnitsOf(event.bytes));
+        history->NoteStream(ordinal, stream);
         break;
+      }
       case EventKind::kRelease:
         if (auto it = live.find(event.id); it != live.end()) {
           history->Released(it->second);

@@ -75,8 +75,8 @@ bool AlikeCycles(const Profile& a, const Profile& b);
 // the clock is λ.
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index);
 
-// Feeds the requests and releases of a recording into a history, except those between interrupt and resume. `marks`:
-// ordinals of the first request after each mark.
+// Feeds the requests with their streams (profiler/recorded_streams.h) and the releases of a recording into a history,
+// except those between interrupt and resume. `marks`: ordinals of the first request after each mark.
 void Feed(const Trace& trace, History* history, std::vector<uint64_t>* marks);
 
 }  // namespace hotpack

@@ -6,6 +6,7 @@
 
 #include "packer/pack.h"
 #include "packer/stream_edges.h"
+#include "profiler/recorded_streams.h"
 
 namespace hotpack {
 namespace {
@@ -229,25 +230,14 @@ PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>
   return Pack(*instance, options);
 }
 
-// The waits between streams of a placement, before and after some are avoided.
-struct StreamEdges {
-  int64_t before = 0, after = 0;
-};
-
 // Changes a placement so that fewer blocks wait for other streams. Takes no more chunks above `zone_offset`, or at most
 // the rule's slack for half of the edges. Takes no longer than two solves. `instance` has further blocks behind those
 // of the profile: walls, which no stream uses.
 StreamEdges AvoidWaits(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
                        uint32_t zone_offset, uint64_t chunk_bytes, const StreamEdgeRule& rule,
                        const PackOptions& options, Placement* placement) {
-  BlockStreams streams;
-  bool several = false;
-  for (const uint32_t i : index) {
-    const uint16_t stream = profile.blocks[i].stream;
-    streams.push_back(stream == 0 ? kAnyStream : stream);
-    several |= streams.back() != streams.front();
-  }
-  if (!several) return {};
+  BlockStreams streams = ToBlockStreams(profile, index);
+  if (!HasSeveralStreams(streams)) return {};
   streams.resize(instance.blocks.size(), kAnyStream);
   StreamEdges edges;
   edges.before = edges.after = CountStreamEdges(instance, *placement, streams);

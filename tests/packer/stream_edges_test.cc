@@ -119,6 +119,33 @@ TEST(StreamEdges, AreFewerAtTheSameHeight) {
   RecordProperty("edges_after", static_cast<int>(after));
 }
 
+TEST(StreamEdges, InPlaceTheHeightStaysAndBothCountsAreTold) {
+  std::mt19937_64 random(TestSeed());
+  int64_t avoided = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Drawn drawn = Draw(&random);
+    const PackResult packed = Pack(drawn.instance, {.algorithm = Algorithm::kBestFit});
+    ASSERT_EQ(packed.status, PackStatus::kOk);
+    WorkClock clock;
+    Placement placement = packed.placement;
+    const StreamEdges edges =
+        AvoidStreamEdgesInPlace(drawn.instance, drawn.streams, kSecond / 50, nullptr, &clock, &placement);
+    ASSERT_THAT(Validate(drawn.instance, placement), IsEmpty()) << "instance " << i;
+    ASSERT_LE(placement.height, packed.placement.height) << "instance " << i;
+    ASSERT_EQ(edges.before, EdgesByAddress(drawn.instance, packed.placement, drawn.streams)) << "instance " << i;
+    ASSERT_EQ(edges.after, EdgesByAddress(drawn.instance, placement, drawn.streams)) << "instance " << i;
+    avoided += edges.before - edges.after;
+  }
+  EXPECT_GT(avoided, 0);
+}
+
+TEST(StreamEdges, BlocksThatNoWorkUsesAreOfNoStream) {
+  EXPECT_FALSE(HasSeveralStreams({}));
+  EXPECT_FALSE(HasSeveralStreams({3, kAnyStream, 3}));
+  EXPECT_FALSE(HasSeveralStreams({kAnyStream, 3}));
+  EXPECT_TRUE(HasSeveralStreams({kAnyStream, 3, 0}));
+}
+
 // Layers of a sharded model: each gathers its weights on a stream of its own, ahead of the layer that computes with
 // them. A plan by size alone lets gathered weights lie where activations lay.
 Drawn ShardedLayers(int layers, Bytes weights, Bytes activations) {

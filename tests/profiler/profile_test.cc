@@ -1,5 +1,6 @@
 #include "profiler/profile.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <random>
 
 #include "packer/bounds.h"
+#include "profiler/recorded_streams.h"
 #include "tests/profiler/recorder.h"
 
 namespace hotpack {
@@ -362,6 +364,28 @@ TEST(Feed, LeavesOutWhatIsInterrupted) {
   EXPECT_EQ(history.Age(0), 2u);
   EXPECT_EQ(history.Age(1), kStillLive);
   EXPECT_EQ(marks, std::vector<uint64_t>{1});
+}
+
+TEST(RecordedStreamsTest, OnlyFlaggedRequestsNameAStream) {
+  Trace trace;
+  const auto add = [&trace](uint8_t flags, uint32_t stream) {
+    trace.events.push_back({EventKind::kAllocate, flags, 0, stream, trace.events.size(), 512, 0});
+    trace.events.push_back({EventKind::kRelease, flags, 0, 7, trace.events.size() - 1, 512, 0});
+  };
+  add(0, 0);
+  EXPECT_THAT(RecordedStreams(trace), ::testing::ElementsAre(0));
+  add(0, 3);  // imported: no request has a flag, and one names a stream
+  EXPECT_THAT(RecordedStreams(trace), ::testing::ElementsAre(1, 4));
+  add(kEventAsync, 3);
+  add(kEventAsync, 0);
+  add(kEventAsync, UINT32_MAX);
+  EXPECT_THAT(RecordedStreams(trace), ::testing::ElementsAre(0, 0, 4, 1, UINT16_MAX - 1));
+  EXPECT_THAT(ToBlockStreams(RecordedStreams(trace)),
+              ::testing::ElementsAre(kAnyStream, kAnyStream, 4, 1, UINT16_MAX - 1));
+  History history(64);
+  Feed(trace, &history, nullptr);
+  EXPECT_EQ(history.Stream(1), 0u);
+  EXPECT_EQ(history.Stream(2), 4u);
 }
 
 }  // namespace

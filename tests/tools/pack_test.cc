@@ -14,6 +14,8 @@
 #include "tests/packer/small_instance.h"
 #include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
+#include "tests/tools/sharded_recording.h"
+#include "tools/recording/trace_output.h"
 
 namespace {
 
@@ -117,6 +119,20 @@ TEST_F(PackCommandTest, HeuristicsAloneProveNothing) {
     EXPECT_EQ(object["lower_bound"], 10);
     EXPECT_EQ(PackJson(3, {WriteSmall(), "--algorithm", algorithm, "--capacity", "9"})["status"], "infeasible");
   }
+}
+
+TEST_F(PackCommandTest, WaitsBetweenStreamsAreAvoidedAndCounted) {
+  const std::string trace = Path("sharded.trace");
+  ASSERT_TRUE(hotpack::WriteRecording(hotpack_test::ShardedSteps(6, 8, hotpack::kEventAsync), {}, 0, trace).ok());
+  const nlohmann::json ignoring = PackJson(0, {trace, "--ignore-streams"}), object = PackJson(0, {trace});
+  EXPECT_EQ(object["height"], ignoring["height"]);
+  EXPECT_EQ(ignoring["stream_edges_avoided"], 0);
+  EXPECT_LT(object["stream_edges"], ignoring["stream_edges"]);
+  const int64_t avoided = ignoring["stream_edges"].get<int64_t>() - object["stream_edges"].get<int64_t>();
+  EXPECT_EQ(object["stream_edges_avoided"], avoided);
+  EXPECT_THAT(Pack({trace}).out, HasSubstr("stream edges " + std::to_string(object["stream_edges"].get<int64_t>()) +
+                                           " (" + std::to_string(avoided) + " avoided): waits between streams"));
+  EXPECT_FALSE(PackJson(0, {WriteSmall()}).contains("stream_edges"));
 }
 
 TEST_F(PackCommandTest, CapacitiesThatAreNoneAreRefused) {

@@ -3,11 +3,13 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "packer/bounds.h"
 #include "packer/validator.h"
 #include "tests/tools/report_sample.h"
+#include "tests/tools/sharded_recording.h"
 #include "tools/cli/file_sink.h"
 #include "tools/report/chrome.h"
 #include "tools/report/columns.h"
@@ -74,6 +76,28 @@ TEST(ColumnsTest, ComeBackInTheNarrowestType) {
   EXPECT_EQ(Base64("\x01\xff"), "Af8=");
   EXPECT_FALSE(ReadColumn(Json{{"type", "u32"}, {"count", 2}, {"data", "AAAA"}}).ok());
   EXPECT_FALSE(ReadColumn(Json{{"type", "i7"}, {"count", 2}}).ok());
+}
+
+TEST(ReportTest, WaitsBetweenStreamsAreAvoidedAndCounted) {
+  TraceFile file;
+  file.trace = hotpack_test::ShardedSteps(6, 8, kEventAsync);
+  const ReportModel model = ReportModelOf(file);
+  ASSERT_TRUE(model.stream_edges);
+  EXPECT_LT(model.stream_edges->after, model.stream_edges->before);
+  EXPECT_EQ(Validate(model.instance, model.packed.placement), "");
+  const absl::StatusOr<ReportModel> ignoring = MakeReportModel(file, {.avoid_stream_edges = false});
+  ASSERT_TRUE(ignoring.ok()) << ignoring.status();
+  EXPECT_EQ(ignoring->stream_edges->before, model.stream_edges->before);
+  EXPECT_EQ(ignoring->stream_edges->after, model.stream_edges->before);
+  EXPECT_EQ(ignoring->packed.placement.height, model.packed.placement.height);
+  PageInput input;
+  input.file = &file;
+  input.model = &model;
+  const std::string page = Page(input);
+  EXPECT_THAT(page, HasSubstr(absl::StrCat("\"stream_edges\":", model.stream_edges->after)));
+  file.trace = hotpack_test::ShardedSteps(6, 8, 0);
+  for (Event& event : file.trace.events) event.stream = 0;
+  EXPECT_FALSE(ReportModelOf(file).stream_edges);
 }
 
 TEST(ReportTest, TheRunIsCutWhereTheHotIterationOccurs) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
+#include "packer/stream_edges.h"
 #include "packer/validator.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/file_sink.h"
@@ -32,6 +33,7 @@ struct Options {
   uint64_t seed = 1;
   int threads = 1;
   bool start = false;
+  bool ignore_streams = false;
   std::string out;
   bool force = false;
   bool json = false;
@@ -59,7 +61,8 @@ double RatioOf(const PackResult& result) {
   return static_cast<double>(result.placement.height) / static_cast<double>(result.lower_bound);
 }
 
-void PrintJson(size_t blocks, const PackResult& result, const Outcome& outcome) {
+// `edges`: null without several streams.
+void PrintJson(size_t blocks, const PackResult& result, const Outcome& outcome, const StreamEdges* edges) {
   nlohmann::ordered_json object = {
       {"blocks", blocks},
       {"lower_bound", result.lower_bound},
@@ -71,10 +74,15 @@ void PrintJson(size_t blocks, const PackResult& result, const Outcome& outcome) 
       {"status", outcome.word},
   };
   if (result.status == PackStatus::kInfeasible) object["height"] = object["ratio"] = nullptr;
+  if (edges != nullptr) {
+    object["stream_edges"] = edges->after;
+    object["stream_edges_avoided"] = edges->before - edges->after;
+  }
   printf("%s\n", object.dump(2).c_str());
 }
 
-void Print(const InstanceInput& input, const PackResult& result, const Outcome& outcome, const std::string& capacity) {
+void Print(const InstanceInput& input, const PackResult& result, const Outcome& outcome, const std::string& capacity,
+           const StreamEdges* edges) {
   printf("packed       %s\n", input.what.c_str());
   printf("blocks       %zu\n", input.named.instance.blocks.size());
   printf("lower bound  %lld (%s)\n", static_cast<long long>(result.lower_bound),
@@ -84,6 +92,10 @@ void Print(const InstanceInput& input, const PackResult& result, const Outcome& 
   } else {
     printf("height       %lld, %.5f times that%s\n", static_cast<long long>(result.placement.height), RatioOf(result),
            result.proven_optimal ? " (optimal)" : "");
+  }
+  if (edges != nullptr) {
+    printf("stream edges %lld (%lld avoided): waits between streams that the placement makes\n",
+           static_cast<long long>(edges->after), static_cast<long long>(edges->before - edges->after));
   }
   if (outcome.exit_code == 4) printf("capacity     %s: undecided\n", capacity.c_str());
   printf("solved in    %.6f s by %s\n", static_cast<double>(result.nanoseconds) / 1e9, result.algorithm);
@@ -131,6 +143,15 @@ int RunPack(const Options& options) {
     return Fail(2, options.file + ": " + PackStatusText(result.status));
   }
   const Outcome outcome = OutcomeOf(result, pack_options.capacity);
+  const bool has_edges = result.status == PackStatus::kOk && !input->streams.empty();
+  StreamEdges edges;
+  if (has_edges && options.ignore_streams) {
+    edges.before = edges.after = CountStreamEdges(instance, result.placement, input->streams);
+  } else if (has_edges) {
+    edges = AvoidStreamEdgesInPlace(instance, input->streams, pack_options.time_limit_ns, nullptr, nullptr,
+                                    &result.placement);
+  }
+  const StreamEdges* shown = has_edges ? &edges : nullptr;
   if (result.status == PackStatus::kOk) {
     if (std::string fault = Validate(instance, result.placement); !fault.empty()) {
       return Fail(1, options.file + ": the placement is wrong, please report this: " + fault);
@@ -141,9 +162,9 @@ int RunPack(const Options& options) {
     }
   }
   if (options.json) {
-    PrintJson(instance.blocks.size(), result, outcome);
+    PrintJson(instance.blocks.size(), result, outcome, shown);
   } else {
-    Print(*input, result, outcome, options.capacity);
+    Print(*input, result, outcome, options.capacity, shown);
   }
   return outcome.exit_code;
 }
@@ -180,11 +201,14 @@ void AddPackCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--start", options->start, "Begin from the offsets in FILE");
+  command->add_flag("--ignore-streams", options->ignore_streams,
+                    "Count the waits between streams that the placement makes, but do not avoid any");
   AddOutputOption(command, "-o,--out", &options->out, "Write the instance with the offsets to this minimalloc CSV");
   AddForceFlag(command, &options->force);
   command->add_flag("--json", options->json,
                     "Print one object: blocks, lower_bound, height, ratio, seconds, algorithm, proven_optimal, status "
-                    "(packed, infeasible or undecided)");
+                    "(packed, infeasible or undecided); of a recording with several streams also stream_edges, "
+                    "stream_edges_avoided");
   command->footer("Example:\n  hotpack pack resnet50-train.csv --time-limit 2s --out placed.csv");
   command->callback([options, exit_code] { *exit_code = RunPack(*options); });
 }

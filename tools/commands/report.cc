@@ -18,6 +18,7 @@ namespace {
 struct Options {
   ReportOptions report;
   std::string time_limit = "1s";
+  bool ignore_streams = false;
   bool force = false;
 };
 
@@ -28,6 +29,7 @@ int Fail(const std::string& message) {
 
 int RunReport(Options options) {
   options.report.time_limit_ns = *ParseDuration(options.time_limit);
+  options.report.avoid_stream_edges = !options.ignore_streams;
   if (options.report.out.empty() && isatty(STDOUT_FILENO) != 0) {
     return Fail("a page is not for a terminal: --out has to say where it goes");
   }
@@ -60,6 +62,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
                    "At most this many blocks are in the page, the largest ones")
       ->check(CLI::Range(size_t{1}, size_t{4'000'000}))
       ->capture_default_str();
+  command->add_flag("--ignore-streams", options->ignore_streams,
+                    "Count the waits between streams that the placement makes, but do not avoid any");
   command->footer("Example:\n  hotpack report job.trace --out report.html");
   command->callback([options, exit_code] {
     options->report.out = OutputPath(options->report.out);

@@ -5,12 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/recorded_streams.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/progress.h"
 #include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
 namespace {
+
+BlockStreams OfSeveral(BlockStreams streams) { return HasSeveralStreams(streams) ? streams : BlockStreams(); }
 
 InstanceInput FromRecording(const TraceFile& file) {
   InstanceInput input;
@@ -23,10 +26,12 @@ InstanceInput FromRecording(const TraceFile& file) {
   if (!hot) {
     input.what = "the whole recording: no iteration repeats";
     input.named.instance = WholeRecording(file.trace);
+    input.streams = OfSeveral(ToBlockStreams(RecordedStreams(file.trace)));
     return input;
   }
   std::vector<uint32_t> index;
   input.named.instance = ToInstance(hot->profile, &index);
+  input.streams = OfSeveral(ToBlockStreams(hot->profile, index));
   for (uint32_t i : index) input.named.ids.push_back(std::to_string(i));
   input.what += ", " + std::to_string(hot->profile.period) + " requests";
   if (hot->profile.unroll > 1) input.what += ", unrolled " + std::to_string(hot->profile.unroll) + " times";
@@ -42,7 +47,7 @@ absl::StatusOr<InstanceInput> ReadInstance(const std::string& path) {
   if (RecogniseFormat(*contents) == FileFormat::kOther) {
     absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
     if (!named.ok()) return named.status();
-    return InstanceInput{*std::move(named), "a packing instance"};
+    return InstanceInput{*std::move(named), "a packing instance", {}};
   }
   absl::StatusOr<TraceFile> file = ParseTrace(*contents, path);
   if (!file.ok()) return file.status();

@@ -5,12 +5,15 @@
 
 #include "absl/status/statusor.h"
 #include "packer/csv.h"
+#include "packer/stream_edges.h"
 
 namespace hotpack {
 
 struct InstanceInput {
   NamedInstance named;  // `ids` is empty (blocks are then numbered from 0) or has one per block
   std::string what;     // the instance in words
+  // Of each block, where a recording has blocks of several streams; else empty.
+  BlockStreams streams;
 };
 
 // Reads a minimalloc CSV unchanged. Of an event CSV or trace file takes the last marked iteration, else the one that

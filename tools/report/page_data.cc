@@ -97,6 +97,7 @@ Json BlockColumns(const ReportModel& model, const std::vector<uint32_t>& shown, 
 
 // Returns the sums that the page states in words.
 Json Figures(const ReportModel& model, const std::vector<uint32_t>& shown) {
+  const auto& edges = model.stream_edges;
   Bytes sizes = 0, asked = 0, carried_bytes = 0, kept_bytes = 0;
   uint64_t carried = 0, kept = 0;
   for (size_t i = 0; i < model.blocks.size(); ++i) {
@@ -134,6 +135,8 @@ Json Figures(const ReportModel& model, const std::vector<uint32_t>& shown) {
       {"height", model.packed.placement.height},
       {"peak", model.curves.load.empty() ? 0 : *std::max_element(model.curves.load.begin(), model.curves.load.end())},
       {"proven_optimal", model.packed.proven_optimal},
+      {"stream_edges", edges ? Json(edges->after) : Json()},
+      {"stream_edges_avoided", edges ? Json(edges->before - edges->after) : Json()},
       {"algorithm", model.packed.algorithm},  // but not its duration: the same recording gives the same page
   };
 }

@@ -7,12 +7,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "packer/stop.h"
+#include "profiler/recorded_streams.h"
 #include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
 namespace {
 
-absl::Status PackBlocks(const ReportModelOptions& options, ReportModel* model) {
+// `streams`: of each block; empty: not known.
+absl::Status PackBlocks(const ReportModelOptions& options, const BlockStreams& streams, ReportModel* model) {
   if (model->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
   WorkClock clock;
   PackOptions pack_options;
@@ -29,6 +31,16 @@ absl::Status PackBlocks(const ReportModelOptions& options, ReportModel* model) {
   }
   if (model->packed.status != PackStatus::kOk) {
     return absl::InvalidArgumentError(PackStatusText(model->packed.status));
+  }
+  if (HasSeveralStreams(streams)) {
+    Placement* placement = &model->packed.placement;
+    if (options.avoid_stream_edges) {
+      model->stream_edges =
+          AvoidStreamEdgesInPlace(model->instance, streams, options.time_limit_ns, nullptr, &clock, placement);
+    } else {
+      const int64_t edges = CountStreamEdges(model->instance, *placement, streams);
+      model->stream_edges = {edges, edges};
+    }
   }
   model->curves = CurvesOf(model->instance, model->packed.placement);
   model->live_peak = LivePeak(model->curves, model->unplanned);
@@ -93,7 +105,8 @@ void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, Report
   for (size_t k = 0; k < sorted.size(); ++k) model->blocks[sorted[k].second].notes = notes[k];
 }
 
-void FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* model) {
+// Both return the stream of each block.
+BlockStreams FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* model) {
   const Profile& profile = hot.profile;
   const RecordedRequests requests = CollectRequests(file.trace);
   model->period = profile.period;
@@ -117,9 +130,10 @@ void FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* 
     model->blocks.push_back(block);
   }
   AddNotes(file, events, model);
+  return ToBlockStreams(profile, index);
 }
 
-void FillWhole(const TraceFile& file, ReportModel* model) {
+BlockStreams FillWhole(const TraceFile& file, ReportModel* model) {
   model->what = "the whole recording: no iteration repeats";
   model->instance = WholeRecording(file.trace);
   std::vector<uint64_t> events;
@@ -132,23 +146,25 @@ void FillWhole(const TraceFile& file, ReportModel* model) {
     model->blocks.push_back(block);
   }
   AddNotes(file, events, model);
+  return ToBlockStreams(RecordedStreams(file.trace));
 }
 
 }  // namespace
 
 absl::StatusOr<ReportModel> MakeReportModel(const TraceFile& file, const ReportModelOptions& options) {
   ReportModel model;
+  BlockStreams streams;
   const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
   if (largest) {
     const HotIteration& hot = largest->hot;
     model.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ",
                               hot.profile.period, " requests");
     if (hot.profile.unroll > 1) absl::StrAppend(&model.what, ", unrolled ", hot.profile.unroll, " times");
-    FillIteration(file, hot, &model);
+    streams = FillIteration(file, hot, &model);
   } else {
-    FillWhole(file, &model);
+    streams = FillWhole(file, &model);
   }
-  if (absl::Status status = PackBlocks(options, &model); !status.ok()) return status;
+  if (absl::Status status = PackBlocks(options, streams, &model); !status.ok()) return status;
   return model;
 }
 
@@ -165,7 +181,7 @@ absl::StatusOr<ReportModel> MakeReportModel(Instance instance, std::vector<std::
     block.kind = model.instance.blocks[i].residency.size() > 1 ? BlockKind::kCarried : BlockKind::kPacked;
     model.blocks.push_back(block);
   }
-  if (absl::Status status = PackBlocks(options, &model); !status.ok()) return status;
+  if (absl::Status status = PackBlocks(options, {}, &model); !status.ok()) return status;
   return model;
 }
 

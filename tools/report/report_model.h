@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "packer/pack.h"
+#include "packer/stream_edges.h"
 #include "profiler/trace_file.h"
 #include "tools/report/block_notes.h"
 #include "tools/report/curves.h"
@@ -36,7 +38,8 @@ struct ReportModel {
   uint64_t unroll = 1;  // iterations planned as one
   Instance instance;    // the clock counts requests; without a repeating iteration requests and releases
   PackResult packed;
-  std::vector<ReportBlock> blocks;  // by block of the instance
+  std::optional<StreamEdges> stream_edges;  // of the placement; nothing without blocks of several streams
+  std::vector<ReportBlock> blocks;          // by block of the instance
   std::vector<std::string> names;
   std::vector<std::string> ids;  // of a packing instance; else empty
   PlacementCurves curves;
@@ -50,6 +53,7 @@ struct ReportModelOptions {
   // Of the packing, in logical time (packer/stop.h: WorkClock), so that the same recording has the same picture. One
   // pass of best-fit always runs, however long it takes.
   int64_t time_limit_ns = 1'000'000'000;
+  bool avoid_stream_edges = true;  // false: the placement stays as it was packed
 };
 
 // Packs the iteration with the highest live load (FindLargestIteration), else the whole recording. Of several equal

@@ -62,6 +62,7 @@ absl::StatusOr<ReadReportModelResult> ReadReportModel(const std::string& path, c
 absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   ReportModelOptions picture_options;
   picture_options.time_limit_ns = options.time_limit_ns;
+  picture_options.avoid_stream_edges = options.avoid_stream_edges;
   absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.path, picture_options);
   if (!read.ok()) return read.status();
   PageInput input;

@@ -28,7 +28,8 @@ struct ReportOptions {
   nlohmann::ordered_json stats;  // of that run, or null
   int64_t time_limit_ns = 1'000'000'000;
   size_t block_limit = kPageBlocks;
-  bool peers = true;  // simulate the other allocators
+  bool avoid_stream_edges = true;  // as in ReportModelOptions
+  bool peers = true;               // simulate the other allocators
 };
 
 // Writes the page. The old file stays until the page is complete (tools/cli/file_sink.h). *summary: one line about it.

@@ -20,6 +20,9 @@ function drawStats(section, into, stats) {
     ["variants, changes between them", countText(stats.variants) + ", " + countText(stats.switches)],
     ["planning", (stats.planning_ns / 1e6).toFixed(1) + " ms of a thread's time"],
   ];
+  if (stats.plan_stream_edges + stats.plan_stream_edges_avoided > 0) {
+    list.push(["waits between streams in one cycle", countText(stats.plan_stream_edges) + ", " + countText(stats.plan_stream_edges_avoided) + " avoided"]);
+  }
   if (stats.ns_per_request > 0) list.push(["a request served by the plan", countText(stats.ns_per_request) + " ns"]);
   if (stats.checker_reports !== undefined) list.push(["reports of the simulated device's checker", countText(stats.checker_reports)]);
   into.append(pairs(list));

@@ -53,6 +53,7 @@ function drawHoles(into, data, curves) {
     ["holes at worst", sizeText(worst * data.unit) + ", clock " + countText(worstAt)],
     ["rounding up of sizes", sizeText(Math.max(0, f.bytes - f.asked)) + " of " + sizeText(f.bytes)],
     ["packed by", f.algorithm],
+    ...(f.stream_edges === null ? [] : [["waits between streams in one cycle", countText(f.stream_edges) + ", " + countText(f.stream_edges_avoided) + " avoided"]]),
   ]));
   into.append(element("p", { class: "text", style: "margin-top:10px" }, "Holes cost nothing as long as the height stays at the lower bound: no placement of the same blocks is lower."));
 }
