@@ -7,6 +7,15 @@
 #include "runtime/engine/engine_impl.h"
 
 namespace hotpack {
+namespace {
+
+// Returns the plan to begin with; null if its large blocks would lie at other places than the options demand.
+std::shared_ptr<const SavedPlan> AlignedPlan(const EngineOptions& options) {
+  const bool usable = options.plan != nullptr && IsAligned(*options.plan, options.large_alignment);
+  return usable ? options.plan : nullptr;
+}
+
+}  // namespace
 
 Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service)
     : memory_(memory),
@@ -21,7 +30,7 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       stamps_(&nodes_),
       recording_(options.trace, options.note_launches, &nodes_),
       comparison_(service, options.never_hot_requests),
-      warm_(options.plan, memory->TotalBytes(), &history_, &pages_, &scripts_, &stats_, &saver_),
+      warm_(AlignedPlan(options), memory->TotalBytes(), &history_, &pages_, &scripts_, &stats_, &saver_),
       scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_}, options.plan_time_limit_ns,
                  options.logical_time, options.stream_edges, [this] { Save(options_.plan_time_limit_ns); }) {
   attention_ = guards_ != nullptr;

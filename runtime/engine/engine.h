@@ -62,7 +62,8 @@ struct EngineOptions {
   uint64_t managed_limit = 0;  // bytes of managed memory that may back blocks while there is no plan; 0: none
   // For the user, one line without its end; called without a lock; null: no lines.
   void (*log)(const char* line) = nullptr;
-  std::shared_ptr<const SavedPlan> plan;  // of an earlier run, to begin with; null: none. Dropped if it does not fit
+  std::shared_ptr<const SavedPlan> plan;  // of an earlier run, to begin with; null: none. Dropped if it does not fit,
+                                          // or its offsets are not aligned
   PlanSink* sink = nullptr;               // takes plans that are worth saving; null: none. Not owned
 };
 

@@ -204,6 +204,25 @@ TEST_F(Plan, AnotherProgramIsSaidOnceAndTakesOver) {
   ExpectServedFromTheFirst(RunWith(Path("plan"), {kClient, "run", "20", "2"}), 5 + 20 * 90);
 }
 
+// Blocks of 1 MiB and more, at the places of a plan that was made without HOTPACK_ALIGNMENT.
+TEST_F(Plan, AnUnalignedPlanIsSaidOnceAndReplaced) {
+  const std::vector<std::string> program = {kClient, "run", "8", "16"};
+  EXPECT_EQ(RunWith(Path("plan"), program).lines, 0);
+  ExpectServedFromTheFirst(RunWith(Path("plan"), program));
+  const std::map<std::string, std::string> aligned = {{"HOTPACK_PLAN", Path("plan")}, {"HOTPACK_ALIGNMENT", "65536"}};
+  const Result result = Run(program, aligned);
+  ExpectServedAsWithout(result);
+  EXPECT_EQ(result.lines, 1) << result.outcome.err;
+  EXPECT_THAT(result.outcome.err, HasSubstr("the plan in " + Path("plan") +
+                                            " is not used: its blocks are not aligned "
+                                            "to 65536 bytes (HOTPACK_ALIGNMENT)\n"));
+  hotpack::SavedPlan plan;
+  ASSERT_EQ(hotpack::ReadPlanFile(Path("plan").c_str(), &plan), hotpack::PlanFileStatus::kOk);
+  EXPECT_TRUE(hotpack::IsAligned(plan, 65536));
+  ExpectServedFromTheFirst(Run(program, aligned));
+  ExpectServedFromTheFirst(RunWith(Path("plan"), program));  // what is aligned to more is aligned to less
+}
+
 TEST_F(Plan, ARelativePathIsMeantFromWhereTheProgramBegan) {
   const std::string here = fs::current_path();
   fs::current_path(folder_.path());

@@ -98,5 +98,14 @@ TEST(EngineAlignment, LargeBlocksBeginAtMultiplesOf64KiB) {
   EXPECT_FALSE(IsAligned(*Play(first, 512).plan, kAlignment));
 }
 
+TEST(EngineAlignment, APlanThatIsNotAlignedIsNotFollowed) {
+  const uint64_t seed = TestSeed();
+  const Played unaligned = Play(seed, 512);
+  ASSERT_FALSE(IsAligned(*unaligned.plan, kAlignment));
+  const Played run = Play(seed, kAlignment, unaligned.plan);
+  EXPECT_EQ(run.misaligned, 0u);
+  EXPECT_EQ(run.stats.planned, Play(seed, kAlignment).stats.planned);
+}
+
 }  // namespace
 }  // namespace hotpack
