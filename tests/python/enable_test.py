@@ -41,6 +41,19 @@ print(json.dumps({"hotpack": hotpack.stats(), "torch": {str(k): v for k, v in st
 """
 
 
+SHARE = """
+import hotpack
+hotpack.enable()
+import torch
+from torch.multiprocessing.reductions import reduce_tensor
+tensor = torch.ones(1 << 20, device="cuda")
+for _ in range(2):
+    try:
+        print(reduce_tensor(tensor))
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+"""
+
 # PyTorch's autograd thread may still be giving up the last graph when a script ends; if it asks for the interpreter's lock
 # once that is shutting down, the process aborts (seen without hotpack too, on busy machines).
 SETTLE = "\nimport time; time.sleep(1)\n"
@@ -81,6 +94,15 @@ class EnableTest(unittest.TestCase):
                 self.assertGreaterEqual(told["reserved"], told["allocated"])
                 self.assertLessEqual(told["free"], told["total"])
                 self.assertIn("Allocated memory", done.stdout)
+
+    def test_sharing_a_tensor_is_refused_by_pytorch(self):
+        """docs/pytorch.md, Tensors for other processes. If this fails, PyTorch asks the driver, and hotpack must answer."""
+        for hooks in (True, False):
+            with self.subTest(hooks=hooks):
+                done, _ = self.child(SHARE, hooks)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.count("does not yet support shareIPcHandle"), 2, done.stdout)
+                self.assertNotIn("cuIpcGetMemHandle", done.stderr)
 
     def test_simulate_starts_the_program_again(self):
         with tempfile.TemporaryDirectory() as scratch:
