@@ -15,6 +15,19 @@ namespace {
 
 unsigned long long MiB(uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); }
 
+// A size in words: MiB, or KiB, rounded up, below one MiB.
+struct Amount {
+  // `round_up`: also whole MiB, to one more.
+  explicit Amount(uint64_t bytes, bool round_up = false) {
+    if (bytes < (1u << 20)) {
+      snprintf(text, sizeof(text), "%llu KiB", static_cast<unsigned long long>((bytes + 1023) >> 10));
+    } else {
+      snprintf(text, sizeof(text), "%llu MiB", MiB(bytes) + (round_up ? 1 : 0));
+    }
+  }
+  char text[32];
+};
+
 // Resolves kCurrentDevice. Returns a negative number if there is no device.
 CUdevice Resolve(CUdevice device) {
   const CudaDriver* driver = Driver();
@@ -144,15 +157,16 @@ size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, ch
   const uint64_t room = free + holders.idle, ours = own.held + holders.others;
   const uint64_t limit = DeviceLimit(device);
   char asked[160] = "", plan[128] = "";
+  const Amount request(bytes), missing(bytes > room ? bytes - room : 0, true);
   if (bytes == kUnknownBytes) {
     snprintf(asked, sizeof(asked), "%s found too little memory", call);
   } else if (limit != UINT64_MAX && own.held + bytes > limit) {
-    snprintf(asked, sizeof(asked), "%s of %llu MiB is beyond the limit of %llu MiB set for the process", call,
-             MiB(bytes), MiB(limit));
+    snprintf(asked, sizeof(asked), "%s of %s is beyond the limit of %llu MiB set for the process", call, request.text,
+             MiB(limit));
   } else if (bytes > room) {
-    snprintf(asked, sizeof(asked), "%s of %llu MiB is %llu MiB too much", call, MiB(bytes), MiB(bytes - room) + 1);
+    snprintf(asked, sizeof(asked), "%s of %s is %s too much", call, request.text, missing.text);
   } else {
-    snprintf(asked, sizeof(asked), "%s of %llu MiB finds no place, although as much is free", call, MiB(bytes));
+    snprintf(asked, sizeof(asked), "%s of %s finds no place, although as much is free", call, request.text);
   }
   DescribePlan(own, plan, sizeof(plan));
   const int length = snprintf(

@@ -111,6 +111,7 @@ TEST_P(ByEachWay, EveryCallThatNeedsMemoryIsMadeAgain) {
 TEST(Fragments, AreNotFree) {
   const Outcome outcome = RunClient("fragments", "link");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("out of memory on device 0: cuMemAlloc of 256 KiB is 256 KiB too much. "));
 }
 
 TEST(Trim, GivesIdleMemoryBack) {

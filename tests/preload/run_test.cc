@@ -151,7 +151,7 @@ TEST(Run, NothingToReport) {
   const Outcome nothing = Hotpack({"run", "--report", page, "--", "true"});
   EXPECT_EQ(nothing.code, 0);
   EXPECT_EQ(nothing.err,
-            "hotpack: no process asked for device memory; there is nothing to report. Next: hotpack run --help\n");
+            "hotpack: no process asked for device memory; there is nothing to report. Next: hotpack doctor -- true\n");
   EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7)
       << "the program's own exit code is kept";
   EXPECT_FALSE(std::filesystem::exists(page));
@@ -240,7 +240,7 @@ TEST(Run, ArgumentsArriveAsTheyAre) {
 TEST(Run, AProgramWithoutDeviceMemory) {
   const Outcome outcome = Hotpack({"run", "--", "true"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "hotpack: no process asked for device memory. Next: hotpack run --help\n");
+  EXPECT_EQ(outcome.err, "hotpack: no process asked for device memory. Next: hotpack doctor -- true\n");
 }
 
 TEST(Run, AnotherPreloadStays) {

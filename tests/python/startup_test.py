@@ -44,6 +44,15 @@ class StartupTest(unittest.TestCase):
         package = str(Path(__file__).resolve().parents[2] / "python")
         self.assertEqual(self.run_it(script, PYTHONPATH=package).stdout, OURS)
 
+    def test_it_may_import_hotpack_where_it_is_not_installed(self):
+        script = "import hotpack\nhotpack.enable()\n" + TRAIN + "print(hotpack.stats()['requests'] > 0)\n"
+        self.assertEqual(self.run_it(script).stdout, OURS + "True\n")
+
+    def test_the_programs_own_hotpack_comes_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "hotpack.py").write_text("NAME = 'theirs'\n")
+            self.assertEqual(self.run_it("import hotpack\nprint(hotpack.NAME)\n", PYTHONPATH=folder).stdout, "theirs\n")
+
     def test_out_of_memory_is_pytorchs(self):
         script = ("import torch\ntry: torch.empty(1 << 50, device='cuda')\n"
                   "except torch.OutOfMemoryError as error: print(str(error)[:19])\n")

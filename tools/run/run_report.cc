@@ -84,6 +84,12 @@ std::string Next(const RunOptions& options, RunReport page) {
          Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
 }
 
+// Where hotpack served nothing, the doctor says why.
+std::string AskDoctor(const RunOptions& options) {
+  return std::string(". Next: hotpack doctor ") + (options.simulate ? "--simulate " : "") + "-- " +
+         Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
+}
+
 }  // namespace
 
 CheckerTotals ReadCheckerFile(const std::string& path) {
@@ -150,7 +156,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
                          " allocation requests were left to the driver"
                    : "no process asked for device memory") +
            checker + (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
-           (report == RunReport::kWritten ? Next(options, report) : ". Next: hotpack run --help");
+           (report == RunReport::kWritten ? Next(options, report) : AskDoctor(options));
   }
   const hotpack_stats& stats = processes.front().stats;
   std::string line = "hotpack: held at most " + Size(stats.reserved_peak);

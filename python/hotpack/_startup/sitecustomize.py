@@ -29,14 +29,19 @@ def _import_hidden() -> None:
             sys.modules["sitecustomize"] = this
 
 
+def _package_spec() -> "importlib.machinery.ModuleSpec | None":
+    """hotpack as it came with the command."""
+    folder = os.path.dirname(_HERE)
+    return importlib.util.spec_from_file_location(
+        "hotpack", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+
+
 def _package() -> ModuleType:
     """hotpack as it came with the command, unless the program has imported another one."""
     if "hotpack" in sys.modules:
         return sys.modules["hotpack"]
-    folder = os.path.dirname(_HERE)
-    spec = importlib.util.spec_from_file_location(
-        "hotpack", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
+    spec = _package_spec()
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["hotpack"] = module
@@ -92,5 +97,15 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+class _PackageFinder(importlib.abc.MetaPathFinder):
+    """Finds hotpack for a program that imports it where it is not installed. Comes last: an installed one is first."""
+
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None", target: "ModuleType | None" = None
+    ) -> "importlib.machinery.ModuleSpec | None":
+        return _package_spec() if name == "hotpack" else None
+
+
 sys.meta_path.insert(0, _Finder())
+sys.meta_path.append(_PackageFinder())
 _import_hidden()
