@@ -7,6 +7,7 @@ import argparse
 import ctypes
 import os
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -112,11 +113,12 @@ def drain_autograd(torch: ModuleType) -> None:
     After a backward pass, the thread may still hold the last references to its graph, above all if the pass failed. If it
     requests the interpreter's lock during the shutdown, Python ends it in the middle of a destructor, and the process
     aborts ("terminate called without an active exception"). The thread does its work in order, so an empty backward pass
-    ends after that. It takes no memory."""
+    ends after that. It takes no memory. In a program without a backward pass, it starts the thread: the sleep lets that end."""
     if not torch.cuda.is_initialized():
         return
     leaf = torch.empty(0, device="cuda", requires_grad=True)
     leaf.backward(torch.empty(0, device="cuda"))
+    time.sleep(0.2)
 
 
 def describe(options: argparse.Namespace, loop) -> dict[str, object]:
