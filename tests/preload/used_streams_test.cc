@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -76,7 +77,8 @@ class UsedStreamsTest : public testing::Test {
   }
 
   CudaDriver driver_;
-  UsedStreams& streams_ = *new UsedStreams();  // as the process's own: never destroyed
+  const std::unique_ptr<UsedStreams> own_ = std::make_unique<UsedStreams>();
+  UsedStreams& streams_ = *own_;
   uint32_t number_ = 0;
 };
 
