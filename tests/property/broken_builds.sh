@@ -177,8 +177,7 @@ mutant "no carried block, residency" profiler/profile.cc "if (end > n) block.res
 mutant "no carried block, into another script" runtime/engine/script_switcher.cc "follower_.AddForeign(foreign);" ""
 mutant "no carried block, out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_fragments).push_back(place);" ""
 # Unmap too early: pages go while work or blocks are on them.
-mutant "unmap too early, no waiting" runtime/memory/page_mover.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
-  "if (false) {"
+mutant "unmap too early, no waiting" runtime/memory/page_mover.cc "wait = memory_->SynchronizeWithin(work->max_wait);" ";"
 mutant "unmap too early, live blocks" runtime/engine/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
 mutant "unmap too early, pages from under the script" runtime/script/follower.cc \
