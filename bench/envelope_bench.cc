@@ -1,7 +1,7 @@
 // How well an envelope of the iterations seen serves jobs whose iterations differ (runtime/script/envelope.h).
 //   envelope_bench [--headroom X] [--growth X] [--pack-limit SECONDS] [--iterations] RECORDING...
-// Plays each recording (event CSV or trace with marks) and prints the share of requests that get their place, from the
-// sixth iteration on and in the last third of the iterations.
+// Plays each recording (event CSV or trace with marks) and prints the share of requests that get a planned place, from
+// the sixth iteration on and in the last third of the iterations, and which of them get another entry's place.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -34,13 +34,14 @@ double Percent(uint64_t part, uint64_t all) {
 
 void PrintIterations(const EnvelopePlay& play) {
   std::printf(
-      "| iteration | requests | planned, %% | unknown | without a place | too large | displaced | mistaken |\n");
-  std::printf("|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+      "| iteration | requests | planned, %% | at another place | unknown | without a place | too large | displaced | "
+      "mistaken |\n");
+  std::printf("|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (size_t i = 0; i < play.iterations.size(); ++i) {
     const EnvelopeIterationFigures& each = play.iterations[i];
-    std::printf("| %zu | %zu | %.2f | %zu | %zu | %zu | %zu | %zu |\n", i, size_t{each.requests},
-                Percent(each.planned, each.requests), size_t{each.unknown}, size_t{each.unplaced},
-                size_t{each.too_large}, size_t{each.displaced}, size_t{each.mistaken});
+    std::printf("| %zu | %zu | %.2f | %zu | %zu | %zu | %zu | %zu | %zu |\n", i, size_t{each.requests},
+                Percent(each.planned, each.requests), size_t{each.alternative}, size_t{each.unknown},
+                size_t{each.unplaced}, size_t{each.too_large}, size_t{each.displaced}, size_t{each.mistaken});
   }
 }
 
@@ -50,9 +51,9 @@ void PrintRow(const std::string& name, const EnvelopePlay& play) {
   const hotpack::EnvelopePlan plan = play.plans.empty() ? hotpack::EnvelopePlan{} : play.plans.back();
   const uint64_t answers = play.expected + play.beam;
   std::printf(
-      "| %s | %zu | %zu | %.2f | %.2f | %zu (%.1f) | %.1f | %.1f | %.1f | %.0f | %.0f | %.1f |\n", name.c_str(),
+      "| %s | %zu | %zu | %.2f | %.2f | %.2f | %zu (%.1f) | %.1f | %.1f | %.1f | %.0f | %.0f | %.1f |\n", name.c_str(),
       play.iterations.size(), size_t{play.entries}, Percent(all.planned, all.requests),
-      Percent(last.planned, last.requests), play.plans.size(),
+      Percent(last.planned, last.requests), Percent(all.alternative, all.requests), play.plans.size(),
       1 + std::log2(static_cast<double>(std::max<size_t>(1, play.iterations.size()))), MiB(plan.height_units),
       MiB(plan.load_units), MiB(Sum(play.iterations, 0).live_units), Percent(play.expected, answers),
       static_cast<double>(play.follow_ns) / static_cast<double>(std::max<uint64_t>(1, answers)),
@@ -91,9 +92,10 @@ int main(int argc, char** argv) {
     }
   }
   std::printf(
-      "| recording | iterations | entries | planned, %% | ... in the last third | plans (limit) | height, MiB |");
+      "| recording | iterations | entries | planned, %% | ... in the last third | ... at another place, %% | plans "
+      "(limit) | height, MiB |");
   std::printf(" bound, MiB | live peak, MiB | expected, %% | ns a request | ms a merge |\n");
-  std::printf("|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+  std::printf("|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (const auto& [name, play] : plays) PrintRow(name, play);
   return 0;
 }

@@ -1,5 +1,5 @@
-// Plays a recording as a job that an envelope serves (runtime/script/envelope.h): what share of the requests gets its
-// place, how high the placements are, how often they are made. No memory is used.
+// Plays a recording as a job that an envelope serves (runtime/script/envelope.h): what share of the requests gets a
+// planned place, how high the placements are, how often they are made. No memory is used.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct EnvelopePlayOptions {
 // Of the requests of one iteration.
 struct EnvelopeIterationFigures {
   uint64_t requests = 0;
-  uint64_t planned = 0;      // served at the entry's place
+  uint64_t planned = 0;      // served at a planned place
   uint64_t alternative = 0;  // ... of these, at another entry's place
   uint64_t unknown = 0;      // no entry
   uint64_t unplaced = 0;     // the entry has no place

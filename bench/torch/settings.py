@@ -7,7 +7,6 @@ import argparse
 import ctypes
 import os
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -106,6 +105,11 @@ def enable_rmm(name: str, torch: ModuleType):
     return upstream
 
 
+def _has_autograd_thread() -> bool:
+    """Whether PyTorch has started its threads of backward passes. It names them pt_autograd_0 and so on."""
+    return any(name.read_text().startswith("pt_autograd") for name in Path("/proc/self/task").glob("*/comm"))
+
+
 def drain_autograd(torch: ModuleType) -> None:
     """Waits until PyTorch's autograd thread of the current device has dropped every earlier graph. Call it last, with no
     backward pass in progress, on success and after an error.
@@ -113,12 +117,11 @@ def drain_autograd(torch: ModuleType) -> None:
     After a backward pass, the thread may still hold the last references to its graph, above all if the pass failed. If it
     requests the interpreter's lock during the shutdown, Python ends it in the middle of a destructor, and the process
     aborts ("terminate called without an active exception"). The thread does its work in order, so an empty backward pass
-    ends after that. It takes no memory. In a program without a backward pass, it starts the thread: the sleep lets that end."""
-    if not torch.cuda.is_initialized():
+    ends after that. It takes no memory. Without an earlier backward pass there is no such thread, and none is started."""
+    if not torch.cuda.is_initialized() or not _has_autograd_thread():
         return
     leaf = torch.empty(0, device="cuda", requires_grad=True)
     leaf.backward(torch.empty(0, device="cuda"))
-    time.sleep(0.2)
 
 
 def describe(options: argparse.Namespace, loop) -> dict[str, object]:

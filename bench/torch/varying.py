@@ -70,6 +70,11 @@ def language_loss(model, ids, **options):
     return functional.cross_entropy(model(ids, **options).flatten(0, 1), ids.flatten())
 
 
+def image_step(model, optimizer, size: int) -> None:
+    images = torch.randn(16, 3, size, size, device="cuda")
+    learn(optimizer, functional.cross_entropy(model(images), device_randint(100, 16)))
+
+
 def evaluation_larger() -> Iterator[None]:
     """An evaluation every ten steps asks for more than training: three times the batch."""
     model = Encoder().cuda()
@@ -105,8 +110,7 @@ def image_sizes() -> Iterator[None]:
     while True:
         size = random.randrange(64, 193, 16)
         for _ in range(2):
-            images = torch.randn(16, 3, size, size, device="cuda")
-            learn(optimizer, functional.cross_entropy(model(images), device_randint(100, 16)))
+            image_step(model, optimizer, size)
             yield
 
 
@@ -186,8 +190,7 @@ def two_models() -> Iterator[None]:
         learn(optimizers[0], language_loss(first, device_randint(WORDS, 16, 96)))
         yield
         for _ in range(random.randint(1, 3)):
-            images = torch.randn(16, 3, 96, 96, device="cuda")
-            learn(optimizers[1], functional.cross_entropy(second(images), device_randint(100, 16)))
+            image_step(second, optimizers[1], 96)
             yield
 
 
@@ -248,6 +251,7 @@ def main(arguments: list[str]) -> int:
         next(steps)
     print(f"live peak, MiB: {torch.cuda.max_memory_allocated() / 2**20:.1f}")
     print(f"reserved peak, MiB: {torch.cuda.max_memory_reserved() / 2**20:.1f}")
+    settings.drain_autograd(torch)
     return 0
 
 

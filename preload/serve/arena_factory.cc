@@ -148,8 +148,7 @@ std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext con
     plain = other >= 0;
     if (plain && !logged.exchange(true)) {
       Log("devices %d and %d cannot access each other's memory: the arena is one cuMemAlloc, so that copies between "
-          "them "
-          "work. HOTPACK_ARENA=vmm keeps virtual memory, for programs that use one device a process",
+          "them work. HOTPACK_ARENA=vmm keeps virtual memory, for programs that use one device a process",
           DeviceOf(*driver), other);
     }
   }

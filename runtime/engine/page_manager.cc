@@ -35,16 +35,14 @@ class PageManager::PageScope {
   bool Run(PageWork* work) {
     if (*pages_->abandoned_) return false;  // the memory may be gone
     Arena& arena = pages_->arena_;
-    const bool bounded = work->max_wait != UINT64_MAX && (!work->take.empty() || !work->take_zone.empty());
-    work->unfinished = bounded && pages_->SkipsPageWait();
-    const bool waits = bounded && !work->unfinished;
+    pages_->wait_.Begin(work);
     Unlocked([&] {
       arena.Execute(work);
       return true;
     });
     bool ok = arena.Finish(work);
     if (work->status == MemoryStatus::kOutOfMemory) pages_->capacity_seen_ = arena.held();
-    if (waits) pages_->NotePageWait(work->unfinished);
+    pages_->wait_.End(*work);
     pages_->growth_ = Growth::kNow;
     pages_->NoteReserved();
     return ok;
@@ -84,30 +82,6 @@ uint64_t PageManager::AheadUpTo(uint64_t bytes) const {
   return live + live / 256 + 2 * arena_.chunk();
 }
 
-// Work that may depend on what the program submits next is not waited for without end. So pages move, and are given
-// back, only if the device is done soon.
-PageWork PageManager::BoundedWork() const {
-  PageWork work;
-  work.max_wait = page_wait_us_;
-  return work;
-}
-
-// After waits in vain the next ones are left out: 2, 4, ... 64 of them.
-bool PageManager::SkipsPageWait() {
-  if (page_skips_ == 0) return false;
-  --page_skips_;
-  return true;
-}
-
-void PageManager::NotePageWait(bool unfinished) {
-  constexpr uint64_t kMaxSkips = 64;
-  last_page_skips_ = unfinished ? std::min(kMaxSkips, 2 * std::max<uint64_t>(1, last_page_skips_)) : 0;
-  page_skips_ = last_page_skips_;
-  if (!unfinished) return;
-  ++page_waits_unfinished_;
-  page_wait_us_ /= 2;
-}
-
 void PageManager::NoteReserved() {
   reserved_peak_ = std::max(reserved_peak_, arena_.held());
   held_peak_ = std::max(held_peak_, arena_.held());
@@ -116,7 +90,7 @@ void PageManager::NoteReserved() {
 
 void PageManager::AddTo(hotpack_stats* stats, bool steady) const {
   stats->reserved_peak = reserved_peak_;
-  stats->page_waits_unfinished = page_waits_unfinished_;
+  wait_.AddTo(stats);
   if (steady) stats->reserved_steady = reserved_steady_;
   if (memory_->Fixed()) return;
   stats->handles_created = arena_.calls().create;
@@ -150,7 +124,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
       if (follower_->active() && mapping_entries_ == 0) return GrowStatus::kNeedsZone;
       break;
     }
-    PageWork work = attempt == 0 ? BoundedWork() : PageWork();
+    PageWork work = attempt == 0 ? wait_.BoundedWork() : PageWork();
     work.new_instead = true;
     uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(policy), policy.expected_peak) : 0;
     const uint64_t ahead_up_to = attempt == 0 ? AheadUpTo(bytes) : 0;
@@ -196,7 +170,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
       break;  // the script's zone does not help
   }
   // Give back pages created in vain: other processes may need them.
-  PageWork rest = BoundedWork();
+  PageWork rest = wait_.BoundedWork();
   if (arena_.BeginTrim(&rest)) scope.Run(&rest);
   return GrowStatus::kOutOfMemory;
 }
@@ -236,7 +210,7 @@ bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, ui
   const uint32_t begin = follower_->Offset(request.entry);
   *address = AddressOf(begin);
   follower_->AddForeign(begin, begin + request.units);  // at once: other threads may run while pages are made
-  PageWork work = BoundedWork();
+  PageWork work = wait_.BoundedWork();
   bool ok = !arena_.BeginMap(*address, request.units * kBlockUnit, ZoneInUse(), create_up_to, &work);
   if (!ok) {
     TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
@@ -301,7 +275,7 @@ bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy&
     AddressRange range = EntryRange(entry);
     ok = HasPages(range);
     for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
-      PageWork work = BoundedWork();
+      PageWork work = wait_.BoundedWork();
       uint64_t create_up_to = attempt == 0 ? CreateForEntryUpTo(policy) : 0;
       ok = !arena_.BeginMap(range.begin, range.bytes, ZoneInUse(), create_up_to, &work);
       if (ok) break;
@@ -444,14 +418,14 @@ AddressRange PageManager::ZoneInUse() const {
 // Maps the zone with the pages that are available without holding more than is live.
 void PageManager::MapFromFreePages(PageScope& scope, const GrowthPolicy& policy) {
   if (map_state_ == MapState::kFresh) map_state_ = MapState::kPartial;
-  PageWork work = BoundedWork();
+  PageWork work = wait_.BoundedWork();
   if (arena_.BeginMapAvailable(ZoneInUse(), CreateUpTo(policy), &work)) scope.Run(&work);
   MarkMappedEntries();
 }
 
 void PageManager::ReclaimAddresses(EngineLock& lock) {
   PageScope scope(this, lock);
-  PageWork work = BoundedWork();
+  PageWork work = wait_.BoundedWork();
   if (arena_.BeginClear(&work)) scope.Run(&work);
 }
 
@@ -502,7 +476,7 @@ void PageManager::Housekeep(EngineLock& lock, const GrowthPolicy& policy) {
   if (!follower_->active()) return;
   const uint64_t calls = arena_.driver_calls();
   if (follower_->UnmappedEntries() > 0) MapFromFreePages(scope, policy);
-  PageWork trim = BoundedWork();
+  PageWork trim = wait_.BoundedWork();
   if (arena_.BeginTrim(&trim)) scope.Run(&trim);
   // From now on releasing a block outside the script must not allocate from the heap.
   arena_.ReserveRanges(blocks_->size() + kSpareNodes);
@@ -556,10 +530,10 @@ void PageManager::TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size)
   if (idle_requests_ < patience || memory_->Fixed()) return;
   idle_requests_ = 0;
   PageScope scope(this, lock);
-  PageWork zone = BoundedWork();
+  PageWork zone = wait_.BoundedWork();
   TakeFromZone(EmptyInZone(UINT64_MAX), &zone);
   if (!zone.take_zone.empty()) scope.Run(&zone);
-  PageWork old = BoundedWork();
+  PageWork old = wait_.BoundedWork();
   if (arena_.BeginTrim(&old)) scope.Run(&old);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/base/adaptive_mutex.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_request.h"
+#include "runtime/engine/page_wait.h"
 #include "runtime/engine/spill_policy.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/memory/arena.h"
@@ -41,8 +42,8 @@ class PageManager {
 
   // `abandoned`: once it is set, no call reaches the device. `follower` and `blocks` are the engine's. All arguments
   // must outlive this object.
-  // `page_wait_us`: how long a request waits for work on idle pages that could move, before it takes new ones. Each
-  // wait in vain halves it. UINT64_MAX: no limit.
+  // `page_wait_us`: how long a request waits for work on idle pages that could move, before it takes new ones
+  // (page_wait.h). UINT64_MAX: no limit.
   PageManager(DeviceMemory* memory, const std::atomic<bool>* abandoned, Follower* follower, DynamicBlocks* blocks,
               uint64_t page_wait_us = UINT64_MAX)
       : memory_(memory),
@@ -50,7 +51,7 @@ class PageManager {
         follower_(follower),
         blocks_(blocks),
         arena_(memory),
-        page_wait_us_(page_wait_us) {}
+        wait_(page_wait_us) {}
 
   // --- addresses. O(1) ----------------------------------------------------------------------------------------------
   const Arena& arena() const { return arena_; }
@@ -145,9 +146,6 @@ class PageManager {
   uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
   std::vector<AddressRange> EmptyInZone(uint64_t chunks) const;
   void TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work);
-  PageWork BoundedWork() const;
-  bool SkipsPageWait();
-  void NotePageWait(bool unfinished);
   void NoteReserved();
 
   DeviceMemory* const memory_;
@@ -156,8 +154,7 @@ class PageManager {
   DynamicBlocks* const blocks_;
   std::mutex changes_;
   Arena arena_;
-  uint64_t page_wait_us_;
-  uint64_t page_waits_unfinished_ = 0, page_skips_ = 0, last_page_skips_ = 0;
+  PageWait wait_;
   DeviceAddress base_ = 0;
   AddressRange zone_;
   std::vector<AddressRange> fragments_;  // those that the followed script uses, ascending

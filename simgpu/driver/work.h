@@ -118,8 +118,7 @@ std::unique_ptr<Graph> CopyGraph(const Graph& from);
 // Appends the steps of an executable in order; children in their place.
 void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps);
 
-// Batches of copies are not captured. The capture goes on without them (github.com/rapidsai/rmm, issue 2518: seen for
-// cuMemcpyBatchAsync).
+// Batches of copies are not captured. The capture goes on without them (simgpu/README.md names the source).
 inline bool RefusesBatches(const Driver& d, const Stream& stream) {
   return stream.capture != nullptr && d.capture_rule != CaptureRule::kLenient;
 }

@@ -30,10 +30,15 @@ def step():
     x = torch.ones(4, device="cuda", requires_grad=True)
     (Failing.apply(x) + 1).sum().backward()
 
+if sys.argv[1] == "infer":
+    torch.ones(4, device="cuda")
+    settings.drain_autograd(torch)
+    print(settings._has_autograd_thread())
+    sys.exit(3)
 try:
     step()
 except torch.OutOfMemoryError:
-    print("out of memory")
+    print("out of memory", settings._has_autograd_thread())
 if sys.argv[1] == "drain":
     settings.drain_autograd(torch)
 sys.exit(3)
@@ -51,7 +56,12 @@ def run(argument: str) -> subprocess.CompletedProcess:
 class ExitTest(unittest.TestCase):
     def test_a_drained_thread_lets_the_process_end(self):
         done = run("drain")
-        self.assertEqual((done.returncode, done.stdout), (3, "out of memory\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (3, "out of memory True\n"), done.stderr)
+
+    def test_no_thread_is_started_where_there_is_none(self):
+        """A thread that has just begun would be ended in its start."""
+        done = run("infer")
+        self.assertEqual((done.returncode, done.stdout), (3, "False\n"), done.stderr)
 
     def test_a_thread_that_is_not_drained_aborts_the_process(self):
         """The fault itself. If this fails, PyTorch or Python has mended it, and drain_autograd may go."""

@@ -61,6 +61,19 @@ TEST(Contexts, EndWithTheirPoolsOfTheDriver) {
   EXPECT_THAT(text, testing::HasSubstr("cuMemPoolDestroy 5\n"));
 }
 
+// Each of hotpack's changes of the context is refused in turn. The checker judges the order of uses.
+TEST(Contexts, WorkOfAnotherOneIsWaitedForWhereItCannotBeMadeCurrent) {
+  for (int call = 0; call <= 6; ++call) {
+    const std::string fail = call == 0 ? "" : "cuCtxPushCurrent@libhotpack_preload:" + std::to_string(call);
+    const Outcome outcome =
+        hotpack_test::RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--", HOTPACK_TEST_DIR "/two_contexts_client"},
+                                 {{"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", fail}});
+    EXPECT_EQ(outcome.code, 0) << fail << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "the same memory\n") << fail;
+    EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("REPORT"))) << fail;
+  }
+}
+
 // The checker judges the order of uses, and the program itself what is held.
 TEST(GreenContexts, NothingLeaksAndNothingDangles) {
   for (const char* scenario : {"memory", "own_streams", "default_streams", "last"}) {

@@ -44,6 +44,15 @@ failing_calls() {
   LD_LIBRARY_PATH="$build_dir/lib/simgpu" LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
     timeout 300 "$build_dir/tests/every_call" -x "$failing_seeds" 900 any@libmutant 1
 }
+# Each of hotpack's changes of the context refused in turn.
+refused_contexts() {
+  local call
+  for call in 1 2 3 4 5 6; do
+    LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_FAIL="cuCtxPushCurrent@libmutant:$call" \
+      LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+      timeout 300 "$build_dir/tests/preload/two_contexts_client" || return
+  done
+}
 # Where the random programs need luck: threads have to meet as they seldom do on a busy machine.
 streams_that_go() {
   LD_LIBRARY_PATH="$build_dir/lib/simgpu" LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
@@ -190,6 +199,10 @@ check=failing_calls
 failing_seeds=14
 unbroken "failing calls, unchanged" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" \
   "if (result != CUDA_SUCCESS) return nullptr;  "
+check=refused_contexts
+unbroken "refused contexts, unchanged" preload/process/current_scope.h "current_ = pushed_;" "current_ = pushed_;  "
+mutant "a context that did not become current taken for current" preload/process/current_scope.h "current_ = pushed_;" ""
+check=failing_calls
 failing_seeds=14-21
 mutant "a failed event taken for recorded" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
 mutant "a failed wait for an event taken for done" preload/streams/used_streams.cc \
@@ -249,10 +262,10 @@ unbroken "pages of steady steps, a recorded job" runtime/engine/page_manager.cc 
 mutant "pages of steady steps, given back at the end of each" runtime/engine/engine_requests.cc "MaybeSave();" \
   "pages_.GiveBack(lock, UINT64_MAX);"
 check=posted_receive
-unbroken "a receive posted before, unchanged" runtime/engine/page_manager.cc "work.max_wait = page_wait_us_;" \
-  "work.max_wait = page_wait_us_;  "
-mutant "a receive posted before, waited for where pages could move" runtime/engine/page_manager.cc \
-  "work.max_wait = page_wait_us_;" ""
+unbroken "a receive posted before, unchanged" runtime/engine/page_wait.h "work.max_wait = now_us_;" \
+  "work.max_wait = now_us_;  "
+mutant "a receive posted before, waited for where pages could move" runtime/engine/page_wait.h \
+  "work.max_wait = now_us_;" ""
 mutant "a receive posted before, waited for where a place of its own has no pages" runtime/engine/page_manager.cc \
   "may_take_own = false;" "++attempt;"
 check=green_contexts

@@ -41,6 +41,15 @@ class PageManagerTest : public testing::Test {
     follower_.Start(script_, 0, pages_.base(), pages_.zone().begin);
     pages_.BeginScript();
   }
+  // Leaves `chunks` chunks free and mapped, below one in use, while the device works.
+  void LeaveFreeAndWork(uint32_t chunks) {
+    DeviceAddress address = 0, kept = 0;
+    ASSERT_EQ(Grow(chunks * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+    ASSERT_EQ(Grow(kChunkUnits, &kept), PageManager::GrowStatus::kOk);
+    pages_.Free(address, chunks * kChunk, false);
+    blocks_.RemoveLive(chunks * kChunkUnits);
+    device_.SetBusy(true);
+  }
   // The script asks for its next entry: its pages are mapped.
   bool MapNext(uint32_t units) {
     EngineLock lock(mutex_);
@@ -77,12 +86,8 @@ TEST_F(PageManagerTest, GrowsByWhatIsAskedForAndGivesItBack) {
 // Free pages that work may still use stay where they are while the device has others. Each wait in vain is half as long
 // as the one before, and some are left out.
 TEST_F(PageManagerTest, UnfinishedWorkIsNotWaitedForWhileThereIsMemory) {
-  DeviceAddress address = 0, kept = 0;
-  ASSERT_EQ(Grow(10 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
-  ASSERT_EQ(Grow(kChunkUnits, &kept), PageManager::GrowStatus::kOk);
-  pages_.Free(address, 10 * kChunk, false);
-  blocks_.RemoveLive(10 * kChunkUnits);
-  device_.SetBusy(true);
+  DeviceAddress address = 0;
+  LeaveFreeAndWork(10);
   for (uint64_t i = 1; i <= 3; ++i) {  // larger than what is free: a block of 11 chunks, then one of 12, 13
     const uint32_t units = static_cast<uint32_t>(10 + i) * kChunkUnits;
     ASSERT_EQ(Grow(units, &address), PageManager::GrowStatus::kOk);
@@ -104,12 +109,8 @@ TEST_F(PageManagerTest, UnfinishedWorkIsNotWaitedForWhileThereIsMemory) {
 
 // A device without more memory: the request waits for that work.
 TEST_F(PageManagerTest, UnfinishedWorkIsWaitedForWithoutMemory) {
-  DeviceAddress address = 0, kept = 0;
-  ASSERT_EQ(Grow(30 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
-  ASSERT_EQ(Grow(kChunkUnits, &kept), PageManager::GrowStatus::kOk);
-  pages_.Free(address, 30 * kChunk, false);
-  blocks_.RemoveLive(30 * kChunkUnits);
-  device_.SetBusy(true);
+  DeviceAddress address = 0;
+  LeaveFreeAndWork(30);
   EXPECT_EQ(Grow(50 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
   EXPECT_TRUE(device_.Accessible(address, 50 * kChunk));
   EXPECT_EQ(device_.synchronizations(), 1u);

@@ -330,7 +330,7 @@ TEST_F(ForbiddenCallTest, UnsafeCallsDependOnTheModesOfCaptureAndThread) {
   allowed(kGlobal, kRelaxed, true);
 }
 
-// github.com/rapidsai/rmm, issue 2518: the driver refuses, and the capture stays valid.
+// The driver refuses, and the capture stays valid (simgpu/README.md names the source).
 TEST_F(ForbiddenCallTest, BatchesOfCopiesAreNotCaptured) {
   const CUstream stream = NewStream();
   CUmemcpyAttributes attributes = {};

@@ -141,19 +141,20 @@ TEST_F(VmmTest, HasNoHandlesForOtherProcesses) {
   EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(p, kPage), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  const auto exported = [&prop] {
+    int descriptor = -1;
+    CUmemGenericAllocationHandle memory = 0;
+    EXPECT_EQ(cuMemCreate(&memory, kPage, &prop, 0), CUDA_SUCCESS);
+    const CUresult result =
+        cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    EXPECT_EQ(cuMemRelease(memory), CUDA_SUCCESS);
+    return result;
+  };
   // Memory without a handle type cannot be exported.
-  int none = -1;
-  ASSERT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemExportToShareableHandle(&none, chunk, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  EXPECT_EQ(exported(), CUDA_ERROR_INVALID_VALUE);
   // Memory that could be shared by a file descriptor is given out; no descriptor is.
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  int descriptor = -1;
-  ASSERT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemExportToShareableHandle(&descriptor, chunk, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  EXPECT_EQ(exported(), CUDA_ERROR_NOT_SUPPORTED);
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
   EXPECT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuMemAddressFree(p, kPage), CUDA_SUCCESS);
