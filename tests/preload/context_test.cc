@@ -61,17 +61,27 @@ TEST(Contexts, EndWithTheirPoolsOfTheDriver) {
   EXPECT_THAT(text, testing::HasSubstr("cuMemPoolDestroy 5\n"));
 }
 
-// Each of hotpack's changes of the context is refused in turn. The checker judges the order of uses.
+// `fail`: a clause of SIMGPU_FAIL. The checker judges.
+Outcome RunContexts(const std::string& scenario, const std::string& fail) {
+  const Outcome outcome = hotpack_test::RunProgram(
+      {HOTPACK_COMMAND, "run", "--simulate", "--", HOTPACK_TEST_DIR "/contexts_client", scenario},
+      {{"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", fail}});
+  EXPECT_EQ(outcome.code, 0) << fail << "\n" << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("REPORT"))) << fail;
+  return outcome;
+}
+
+// Each of hotpack's changes of the context is refused in turn.
 TEST(Contexts, WorkOfAnotherOneIsWaitedForWhereItCannotBeMadeCurrent) {
   for (int call = 0; call <= 6; ++call) {
     const std::string fail = call == 0 ? "" : "cuCtxPushCurrent@libhotpack_preload:" + std::to_string(call);
-    const Outcome outcome =
-        hotpack_test::RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--", HOTPACK_TEST_DIR "/two_contexts_client"},
-                                 {{"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", fail}});
-    EXPECT_EQ(outcome.code, 0) << fail << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "the same memory\n") << fail;
-    EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("REPORT"))) << fail;
+    EXPECT_EQ(RunContexts("other_work", fail).out, "the same memory\n") << fail;
   }
+}
+
+TEST(Contexts, OneThatCannotBeDestroyedKeepsItsMemory) {
+  EXPECT_EQ(RunContexts("refused_end", "cuCtxDestroy:1").out, "refused\n");
+  EXPECT_EQ(RunContexts("refused_end", "").out, "ended\n");
 }
 
 // The checker judges the order of uses, and the program itself what is held.

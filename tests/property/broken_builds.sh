@@ -50,8 +50,13 @@ refused_contexts() {
   for call in 1 2 3 4 5 6; do
     LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_FAIL="cuCtxPushCurrent@libmutant:$call" \
       LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
-      timeout 300 "$build_dir/tests/preload/two_contexts_client" || return
+      timeout 300 "$build_dir/tests/preload/contexts_client" other_work || return
   done
+}
+refused_end() {
+  LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_FAIL=cuCtxDestroy:1 \
+    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/preload/contexts_client" refused_end
 }
 # Where the random programs need luck: threads have to meet as they seldom do on a busy machine.
 streams_that_go() {
@@ -211,7 +216,9 @@ mutant "a failed wait for an event taken for done" preload/streams/used_streams.
 failing_seeds=40-48
 mutant "the program left in another context" runtime/memory/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
   "inline constexpr int kAttemptsToRestore = 1;"
-failing_seeds=7-18
+check=refused_end
+unbroken "a refused end, unchanged" preload/hooks/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
+  "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();  "
 mutant "an arena gone before its context" preload/hooks/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
   "end.Retire(false);"
 
