@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <unordered_map>
 
 #include "packer/block_unit.h"
-#include "packer/pack.h"
 #include "runtime/script/envelope_follower.h"
 
 namespace hotpack {
@@ -18,12 +16,6 @@ int64_t Now() {
       .count();
 }
 
-// Where an entry's blocks go: in units. Two places for an entry that overlaps itself.
-struct Places {
-  uint64_t room = 0;  // units; 0: no place
-  std::vector<uint64_t> offsets;
-};
-
 struct PlayedBlock {
   uint64_t released = UINT64_MAX;
   uint32_t units = 0, entry = kNone;
@@ -32,18 +24,19 @@ struct PlayedBlock {
 
 class Player {
  public:
-  explicit Player(const EnvelopePlayOptions& options) : options_(options), envelope_(options.limits) {}
+  explicit Player(const EnvelopeSettings& settings) : learner_(settings) {}
 
   void Request(uint64_t id, uint64_t bytes);
   void Release(uint64_t id);
   void Mark();
   EnvelopePlay Finish() {
-    play_.entries = envelope_.entries().size();
+    play_.entries = learner_.envelope().entries().size();
     AddFollowed();
     return std::move(play_);
   }
 
  private:
+  bool Planned() const { return learner_.places() != nullptr; }
   bool Free(uint64_t begin, uint64_t end) const;
   bool TryPlace(uint32_t entry, PlayedBlock* block);
   bool Place(PlayedBlock* block, EnvelopeIterationFigures* figures);
@@ -52,15 +45,13 @@ class Player {
   void RestartFollower();
   void AddFollowed();
 
-  const EnvelopePlayOptions options_;
-  Envelope envelope_;
-  EnvelopeFollower follower_{&envelope_};
+  EnvelopeLearner learner_;
+  EnvelopeFollower follower_;
   ReleaseContext context_;
   std::vector<PlayedBlock> blocks_;  // by ordinal
   std::vector<EnvelopeRequest> iteration_;
   std::unordered_map<uint64_t, uint64_t> live_;  // id → ordinal
   std::map<uint64_t, uint64_t> zone_;            // live ranges: begin → end
-  std::vector<Places> places_;                   // by entry
   uint64_t first_ = 0;                           // ordinal of the iteration's first request
   uint64_t live_units_ = 0, iterations_ = 0;
   EnvelopeIterationFigures now_;
@@ -75,12 +66,13 @@ bool Player::Free(uint64_t begin, uint64_t end) const {
 
 // Looks for a place among those of the entry. A larger block may use what is free above its place.
 bool Player::TryPlace(uint32_t entry, PlayedBlock* block) {
-  if (entry >= places_.size()) return false;
-  for (const uint64_t offset : places_[entry].offsets) {
-    if (!Free(offset, offset + block->units)) continue;
+  const EnvelopePlace* place = learner_.places()->Find(entry);
+  if (place == nullptr) return false;
+  for (const uint32_t offset : place->offsets) {
+    if (offset == kNone || !Free(offset, uint64_t{offset} + block->units)) continue;
     block->offset = offset;
     block->entry = entry;
-    zone_[offset] = offset + block->units;
+    zone_[offset] = uint64_t{offset} + block->units;
     return true;
   }
   return false;
@@ -89,19 +81,16 @@ bool Player::TryPlace(uint32_t entry, PlayedBlock* block) {
 bool Player::Place(PlayedBlock* block, EnvelopeIterationFigures* figures) {
   if (TryPlace(block->entry, block)) return true;
   for (const uint32_t other : follower_.Alternatives()) {
-    if (other >= places_.size() || places_[other].room < block->units || !TryPlace(other, block)) continue;
+    const EnvelopePlace* place = learner_.places()->Find(other);
+    if (place == nullptr || place->room < block->units || !TryPlace(other, block)) continue;
     ++figures->alternative;
     return true;
   }
-  if (block->entry == kNone) {
-    ++figures->unknown;
-    return false;
-  }
-  if (block->entry >= places_.size() || places_[block->entry].room == 0) {
-    ++figures->unplaced;
-    return false;
-  }
-  ++(block->units > places_[block->entry].room ? figures->too_large : figures->displaced);
+  const EnvelopePlace* place = learner_.places()->Find(block->entry);
+  ++(block->entry == kNone       ? figures->unknown
+     : place == nullptr          ? figures->unplaced
+     : block->units > place->room ? figures->too_large
+                                  : figures->displaced);
   return false;
 }
 
@@ -110,7 +99,7 @@ void Player::Request(uint64_t id, uint64_t bytes) {
   block.units = UnitsOf(bytes);
   const RequestSign sign = context_.Sign(block.units);
   context_.Clear();
-  if (!places_.empty()) {
+  if (Planned()) {
     const int64_t begin = Now();
     block.entry = follower_.Next(sign);
     play_.follow_ns += Now() - begin;
@@ -118,7 +107,7 @@ void Player::Request(uint64_t id, uint64_t bytes) {
   ++now_.requests;
   live_units_ += block.units;
   now_.live_units = std::max(now_.live_units, live_units_);
-  if (!places_.empty() && Place(&block, &now_)) {
+  if (Planned() && Place(&block, &now_)) {
     ++now_.planned;
     follower_.Placed(block.entry);
   }
@@ -146,8 +135,7 @@ void Player::RestartFollower() {
   for (const auto& [id, ordinal] : live_) {
     if (blocks_[ordinal].offset != UINT64_MAX) live.push_back(blocks_[ordinal].entry);
   }
-  AddFollowed();
-  follower_.Restart(live);
+  follower_.Start(learner_.Script(), live);
 }
 
 void Player::AddFollowed() {
@@ -156,48 +144,22 @@ void Player::AddFollowed() {
   play_.searches = follower_.figures().searches;
 }
 
-// The number of plans grows with the logarithm of the iterations.
 bool Player::PlanIsDue(const EnvelopeIterationFigures& figures) const {
   constexpr double kWorthIt = 0.005;  // of an iteration's requests
   if (iterations_ < 2) return false;
   if (play_.plans.empty()) return true;
-  const double plans = static_cast<double>(play_.plans.size());
-  if (plans + 1 > 1 + std::log2(static_cast<double>(iterations_ + 1))) return false;
-  return envelope_.changed() &&
+  return WithinPlanCredit(play_.plans.size(), iterations_) && learner_.changed() &&
          static_cast<double>(figures.requests - figures.planned) > kWorthIt * static_cast<double>(figures.requests);
 }
 
 void Player::Plan() {
   EnvelopePlan plan;
-  std::vector<uint32_t> index;
-  PackResult best;
-  for (const bool with_mistakes : {false, true}) {
-    if (with_mistakes && !envelope_.Mistaken()) break;
-    std::vector<uint32_t> each;
-    const Instance instance = envelope_.ToInstance(with_mistakes, &each);
-    PackOptions options;
-    options.time_limit_ns = options_.pack_ns;
-    const PackResult result = Pack(instance, options);
-    plan.pack_ns += result.nanoseconds;
-    if (result.status != PackStatus::kOk) continue;
-    const auto most = static_cast<Bytes>(static_cast<double>(best.placement.height) * options_.mistake_cost);
-    if (with_mistakes && result.placement.height > most) continue;
-    best = result;
-    index = each;
-    plan.blocks = instance.blocks.size();
-  }
-  places_.assign(envelope_.entries().size(), {});
-  for (size_t i = 0; i < index.size(); ++i) {
-    Places& places = places_[index[i]];
-    places.room = envelope_.RoomUnits(index[i]);
-    places.offsets.push_back(static_cast<uint64_t>(best.placement.offsets[i]) / kBlockUnit);
-  }
+  plan.pack_ns = learner_.Place();
   plan.iteration = iterations_;
-  plan.height_units = static_cast<uint64_t>(best.placement.height) / kBlockUnit;
-  plan.load_units = static_cast<uint64_t>(best.lower_bound) / kBlockUnit;
-  plan.moments = envelope_.moments().moments().size();
+  plan.height_units = learner_.places()->zone_units;
+  plan.load_units = learner_.places()->load_units;
+  plan.moments = learner_.envelope().moments().moments().size();
   play_.plans.push_back(plan);
-  envelope_.ClearChanged();
 }
 
 void Player::Mark() {
@@ -206,7 +168,7 @@ void Player::Mark() {
     for (size_t i = 0; i < iteration_.size(); ++i) iteration_[i].released = blocks_[first_ + i].released;
     const int64_t begin = Now();
     const std::vector<uint32_t> entries =
-        envelope_.Merge(first_, iteration_, [this](uint64_t ordinal) { return blocks_[ordinal].released; });
+        learner_.Merge(first_, iteration_, [this](uint64_t ordinal) { return blocks_[ordinal].released; });
     play_.merge_ns += Now() - begin;
     for (size_t i = 0; i < entries.size(); ++i)
       now_.mistaken += iteration_[i].taken != kNone && iteration_[i].taken != entries[i];
@@ -237,8 +199,8 @@ EnvelopeIterationFigures& EnvelopeIterationFigures::operator+=(const EnvelopeIte
   return *this;
 }
 
-EnvelopePlay PlayEnvelope(const Trace& trace, const EnvelopePlayOptions& options) {
-  Player player(options);
+EnvelopePlay PlayEnvelope(const Trace& trace, const EnvelopeSettings& settings) {
+  Player player(settings);
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::kAllocate) player.Request(event.id, event.bytes);
     if (event.kind == EventKind::kRelease) player.Release(event.id);

@@ -7,15 +7,9 @@
 #include <vector>
 
 #include "profiler/event.h"
-#include "runtime/script/envelope.h"
+#include "runtime/script/envelope_learner.h"
 
 namespace hotpack {
-
-struct EnvelopePlayOptions {
-  EnvelopeLimits limits;
-  int64_t pack_ns = 1'000'000'000;  // for one placement
-  double mistake_cost = 1.02;       // conflicts of mistakes are kept apart if that raises the height at most so much
-};
 
 // Of the requests of one iteration.
 struct EnvelopeIterationFigures {
@@ -36,7 +30,7 @@ struct EnvelopeIterationFigures {
 struct EnvelopePlan {
   uint64_t iteration = 0;  // after which it was made
   uint64_t height_units = 0, load_units = 0;
-  uint64_t blocks = 0, moments = 0;
+  uint64_t moments = 0;
   int64_t pack_ns = 0;
 };
 
@@ -49,6 +43,6 @@ struct EnvelopePlay {
 };
 
 // Iterations are what lies between marks. A recording without marks is one iteration, and nothing is planned.
-EnvelopePlay PlayEnvelope(const Trace& trace, const EnvelopePlayOptions& options = {});
+EnvelopePlay PlayEnvelope(const Trace& trace, const EnvelopeSettings& settings = {});
 
 }  // namespace hotpack

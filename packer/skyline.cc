@@ -101,6 +101,7 @@ int32_t Skyline::LineAt(int32_t slot) const {
 
 bool Skyline::ArcsAtHeight(int32_t block, Offset height) const {
   for (const Arc& arc : timeline_.arcs_of(block)) {
+    accept_work_ += 16;
     const int32_t at = LineAt(arc.begin);
     const Line& line = lines_[at];
     if (line.height != height) return false;
@@ -347,7 +348,7 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
   highest_ = highest;
   foresees_ = foresight == Foresight::kValleys && all_plain_ && track_unplaced_;
   for (int32_t placed = 0; placed < blocks;) {
-    if ((*stop)(64 + std::exchange(foresight_work_, 0))) return false;
+    if ((*stop)(64 + std::exchange(foresight_work_, 0) + std::exchange(accept_work_, 0))) return false;
     const int32_t line = LowestLine();
     // Lines follow one another all over the ring. In large instances they are not in the cache: prefetch them
     // meanwhile.

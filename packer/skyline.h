@@ -114,6 +114,7 @@ class Skyline {
   CandidateTree candidates_;
   LoadTree unplaced_;  // load of the unplaced blocks; valid only while track_unplaced_
   Bytes highest_ = 0;
+  mutable int64_t accept_work_ = 0;     // of blocks with several intervals: as the next
   mutable int64_t foresight_work_ = 0;  // memory words touched, approximately, since the last step
   bool foresees_ = false;
   bool all_plain_ = false;  // no block has pins or several arcs: each accepts any line that it lies within

@@ -228,6 +228,12 @@ bool ParsePageWait(const char* value, Options* options) {
   return true;
 }
 
+bool ParseEnvelope(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->envelopes = value[0] == '1';
+  return true;
+}
+
 bool ParsePeerCopies(const char* value, Options* options) {
   if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
   options->peer_copies = value[0] == '1';

@@ -179,6 +179,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   options.stream_edges = GetOptions().stream_edges;
   options.page_wait_us = GetOptions().page_wait_us;
   options.large_alignment = GetOptions().alignment;
+  options.envelopes = GetOptions().envelopes;
   if (GetOptions().wait_plan) {
     options.logical_time = true;
     options.plan_time_limit_ns = kLogicalPlanLimitNs;

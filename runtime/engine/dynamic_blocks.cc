@@ -28,9 +28,16 @@ void DynamicBlocks::SetForeign(DeviceAddress address, bool foreign) {
   if (const auto it = blocks_.find(address); it != blocks_.end()) it->second.foreign = foreign;
 }
 
+void DynamicBlocks::ForgetEnvelopeEntries() {
+  for (auto& [address, block] : blocks_) {
+    block.envelope_entry = kNone;
+    block.foreign = false;
+  }
+}
+
 uint64_t DynamicBlocks::Units() const {
   uint64_t units = 0;
-  for (const auto& [address, block] : blocks_) units += block.units;
+  for (const auto& [address, block] : blocks_) units += block.envelope_entry == kNone ? block.units : 0;
   return units;
 }
 

@@ -14,7 +14,7 @@
 namespace hotpack {
 
 // A block that is not served by script. It may lie in the dynamic zone, a retired zone, a fragment, the followed
-// script's zone, or managed memory.
+// script's zone, a place of an envelope, or managed memory.
 struct DynamicBlock {
   uint64_t bytes = 0;               // of addresses, a multiple of 512
   uint32_t units = 0;               // asked for
@@ -22,7 +22,9 @@ struct DynamicBlock {
   uint64_t ordinal = kUnmonitored;  // its request
   uint64_t follow_epoch = 0;        // when it was placed: `entry` belongs to the script followed then
   uint64_t trace_id = 0;            // unique in the engine
-  bool foreign = false;             // it lies, at least partly, where the followed script has places
+  uint32_t envelope_entry = kNone;  // the envelope's entry whose place it has; kNone: none
+  // It lies, at least partly, where the followed script or envelope has places.
+  bool foreign = false;
 
   // Returns whether it has lived for more than `requests` requests. `count`: requests so far.
   bool LivesLongerThan(uint64_t requests, uint64_t count) const {
@@ -61,6 +63,7 @@ class DynamicBlocks {
   // Returns the block that contains `address`; all().end() if there is none.
   Map::const_iterator FindContaining(DeviceAddress address) const;
   void SetForeign(DeviceAddress address, bool foreign);
+  void ForgetEnvelopeEntries();  // the blocks are ordinary ones from now on. O(blocks)
   // Calls function(address, block) for each block that overlaps [begin, end). O(log blocks + calls).
   template <typename Function>
   void ForEachIn(DeviceAddress begin, DeviceAddress end, Function function) {
@@ -71,11 +74,13 @@ class DynamicBlocks {
     }
   }
   const Map& all() const { return blocks_; }  // ascending
+  std::pmr::memory_resource* nodes() const { return nodes_; }
   // Requests that got no block.
   FailedRequests& failed() { return failed_; }
   const FailedRequests& failed() const { return failed_; }
   size_t size() const { return blocks_.size(); }
-  uint64_t Units() const;  // units asked for. O(blocks)
+  // Units asked for, without the blocks at places of an envelope. O(blocks).
+  uint64_t Units() const;
   // Returns whether a foreign block has lived for more than `requests` requests. O(blocks).
   bool AnyForeignLivesLongerThan(uint64_t requests, uint64_t count) const;
   // Ensures that `count` more blocks need no heap allocation.

@@ -27,11 +27,12 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       blocks_(&nodes_),
       scripts_(&history_, &pages_, &blocks_, &stats_, &fast_, options.load),
       pages_(memory, &abandoned_, &scripts_.follower(), &blocks_, options.page_wait_us),
+      envelope_(&pages_, &blocks_, &stats_, options.envelopes),
       stamps_(&nodes_),
       recording_(options.trace, options.note_launches, &nodes_),
       comparison_(service, options.never_hot_requests),
       warm_(AlignedPlan(options), memory->TotalBytes(), &history_, &pages_, &scripts_, &stats_, &saver_),
-      scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_}, options.plan_time_limit_ns,
+      scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_, &envelope_}, options.plan_time_limit_ns,
                  options.logical_time, options.stream_edges, [this] { Save(options_.plan_time_limit_ns); }) {
   attention_ = guards_ != nullptr;
   pages_.SetLargeAlignment(options.large_alignment);
@@ -41,6 +42,7 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
 EngineState Engine::Impl::StateNow() const {
   if (state_ == EngineState::kDisabled) return state_;
   const Follower& follower = scripts_.follower();
+  if (envelope_.active()) return EngineState::kEnvelope;
   if (!follower.active()) return scripts_.parked() ? EngineState::kParked : EngineState::kObserving;
   if (follower.lost()) return EngineState::kLost;
   if (warm_.on_trial()) return EngineState::kTrial;
@@ -244,6 +246,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   if (block.ordinal != kUnmonitored) {
     const uint32_t age = history_.Released(block.ordinal);
     scripts_.RecordLifetime(age);
+    envelope_.NoteRelease(age, block.envelope_entry);
     if (block.entry != kNone && scripts_.follower().active() && block.follow_epoch == scripts_.epoch()) {
       scripts_.follower().NoteAge(block.entry, age);
     }
@@ -262,6 +265,12 @@ void Engine::Impl::Mark() {
   EngineLock lock(mutex_);
   Record(EventKind::kMark, 0, 0, 0);
   scheduler_.Mark();
+  if (!envelope_.active()) return;
+  if (envelope_.ServesWell() && !stats_.steady()) {
+    stats_.BeginSteady(pages_.arena().driver_calls());
+    pages_.BeginSteady();
+  }
+  pages_.EndEnvelopeIteration(lock);
 }
 
 uint64_t Engine::Impl::Trim(uint64_t wanted) {

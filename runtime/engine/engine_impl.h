@@ -21,6 +21,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/engine_request.h"
 #include "runtime/engine/engine_stats.h"
+#include "runtime/engine/envelope_server.h"
 #include "runtime/engine/fast_path.h"
 #include "runtime/engine/owned_range.h"
 #include "runtime/engine/page_manager.h"
@@ -48,6 +49,7 @@ enum class EngineState : uint8_t {
   kSteady,     // a script is followed: all its pages are mapped, and no better plan is due
   kLost,       // a script is followed, but the position of the job in it is unknown
   kParked,     // no script is followed; the last one waits for its iteration
+  kEnvelope,   // the iterations differ, and fit in an envelope, which is followed
   kDisabled,   // nothing is served, for good
 };
 
@@ -113,11 +115,15 @@ class Engine::Impl {
   EngineStatus AllocateSlow(EngineLock& lock, EngineRequest request, DeviceAddress* address);
   EngineStatus OpenArena(EngineLock& lock);
   EngineStatus ServeByScript(EngineLock& lock, EngineRequest& request, DeviceAddress* address);
+  bool MayFollowScript(EngineLock& lock, const EngineRequest& request);
+  void ChangeEnvelope();
+  EngineStatus ServeByEnvelope(EngineLock& lock, const EngineRequest& request, DeviceAddress* address);
   EngineStatus PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address);
   bool FailsAgain(const EngineRequest& request) const;
   EngineStatus Retry(EngineLock& lock, const EngineRequest& request, DeviceAddress* address);
   EngineStatus Grow(EngineLock& lock, const EngineRequest& request, bool* foreign, DeviceAddress* address);
   EngineStatus ReleaseDynamic(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
+  DynamicBlock BlockOf(const EngineRequest& request);
   void NoteDynamic();
   GrowthPolicy Policy() const;
   void EndIteration(EngineLock& lock);
@@ -159,6 +165,7 @@ class Engine::Impl {
   DynamicBlocks blocks_;
   ScriptSwitcher scripts_;
   PageManager pages_;
+  EnvelopeServer envelope_;
   ReleaseStamps stamps_;  // empty while only one stream is used
   Recording recording_;
   DriverComparison comparison_;

@@ -50,8 +50,8 @@ EngineUsage Engine::Impl::Usage() {
   // A request counts as live before it has its pages.
   usage.live = std::min(blocks_.live_units() * kBlockUnit, usage.held);
   usage.outside_plan = std::min(blocks_.Units() * kBlockUnit, usage.live);
-  usage.plan = scripts_.PlanBytes();
-  usage.followed = scripts_.follower().active();
+  usage.plan = envelope_.active() ? envelope_.PlanBytes() : scripts_.PlanBytes();
+  usage.followed = scripts_.follower().active() || envelope_.active();
   usage.may_shrink = !memory_->Fixed();
   usage.returnable = usage.may_shrink ? std::min(usage.Idle(), pages_.Returnable()) : usage.Idle();
   usage.lost = usage.followed && scripts_.follower().lost();
@@ -69,7 +69,7 @@ void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped
   if (abandoned()) return;
   EngineLock lock(mutex_);
   if (pages_.base() == 0) return;
-  for (const auto& [address, block] : blocks_.all()) blocks->push_back({address, block.units * kBlockUnit, false});
+  for (const auto& [address, block] : blocks_.all()) blocks->push_back({address, block.units * kBlockUnit, block.envelope_entry != kNone});
   const Follower& follower = scripts_.follower();
   if (follower.active()) {
     for (const Follower::Range& range : follower.LiveRanges()) {
@@ -90,6 +90,7 @@ void Engine::Impl::FlushStats() {
   stats_.AddTo(&stats, pages_.arena().driver_calls());
   pages_.AddTo(&stats, stats_.steady());
   scripts_.AddTo(&stats);
+  envelope_.AddTo(&stats);
   scheduler_.AddTo(&stats);
   // As requested by the program.
   stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kBlockUnit;

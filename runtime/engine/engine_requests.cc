@@ -27,19 +27,17 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
   if (FailsAgain(request)) return Retry(lock, request, address);
   bool by_script = true;
   if (interrupts_ == 0) {
-    if (warm_.matching()) by_script = warm_.Follow(request.units);
-    scheduler_.TryActivate(request.units);
-    if (scripts_.TakeReclaimDue()) {
-      pages_.ReclaimAddresses(lock);
-      scheduler_.TryActivate(request.units);  // again: others may have been served meanwhile
-    }
+    ChangeEnvelope();
+    if (!envelope_.active()) by_script = MayFollowScript(lock, request);
     request.ordinal = history_.Append(request.units);
     history_.NoteStream(request.ordinal, StreamHint(request.stream));
   }
   const bool monitored = request.ordinal != kUnmonitored;
   blocks_.AddPending(request.units);
   EngineStatus status = EngineStatus::kNotOurs;
-  if (monitored && !warm_.matching() && !warm_.on_trial() &&
+  if (monitored && envelope_.active()) {
+    status = ServeByEnvelope(lock, request, address);
+  } else if (monitored && !warm_.matching() && !warm_.on_trial() &&
       (!scripts_.Follows() || !scripts_.follower().Expects(request.units))) {
     scripts_.MaybeSwitch(request.ordinal);
   }
@@ -57,10 +55,10 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
     blocks_.CountLive(request.units);
     if (request.displaced) stats_.NoteDisplaced();
   } else {
-    if (monitored) history_.Released(request.ordinal);
+    if (monitored) envelope_.NoteRelease(history_.Released(request.ordinal), kNone);
     if (monitored && status == EngineStatus::kOutOfMemory) blocks_.failed().Add(request.units);
   }
-  if (monitored) {
+  if (monitored && !envelope_.active()) {
     scheduler_.MaybeDetect();
     if (warm_.on_trial()) warm_.WatchTrial();
     if (scripts_.NoteLoss() == ScriptSwitcher::Loss::kJustLost) scheduler_.DetectSoon();
@@ -129,7 +127,38 @@ EngineStatus Engine::Impl::ServeByScript(EngineLock& lock, EngineRequest& reques
   return EngineStatus::kOk;
 }
 
-EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
+// Activates a script that waits for its iteration. Returns false if a saved plan's iteration, which the requests are
+// compared with, does not go on like this.
+bool Engine::Impl::MayFollowScript(EngineLock& lock, const EngineRequest& request) {
+  const bool may_follow = !warm_.matching() || warm_.Follow(request.units);
+  scheduler_.TryActivate(request.units);
+  if (scripts_.TakeReclaimDue()) {
+    pages_.ReclaimAddresses(lock);
+    // Again: others may have been served meanwhile.
+    if (!envelope_.active()) scheduler_.TryActivate(request.units);
+  }
+  return may_follow;
+}
+
+// Follows the envelope's next script, or none, if one is due and nothing stands against it.
+void Engine::Impl::ChangeEnvelope() {
+  if (!envelope_.change_due() || pages_.zone_pinned() || warm_.matching() || warm_.on_trial()) return;
+  scripts_.ForgetAll();
+  envelope_.Change();
+}
+
+// Returns kNotOurs if the request must be placed dynamically.
+EngineStatus Engine::Impl::ServeByEnvelope(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
+  DynamicBlock block = BlockOf(request);
+  block.envelope_entry = envelope_.Serve(lock, request, Policy(), address);
+  if (block.envelope_entry == kNone) return EngineStatus::kNotOurs;
+  block.foreign = true;
+  blocks_.Add(*address, block);
+  Record(EventKind::kAllocate, block.trace_id, request.bytes, request.stream, *address);
+  return EngineStatus::kOk;
+}
+
+DynamicBlock Engine::Impl::BlockOf(const EngineRequest& request) {
   DynamicBlock block;
   block.bytes = request.units * kBlockUnit;
   block.units = request.units;
@@ -137,6 +166,11 @@ EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& r
   block.ordinal = request.ordinal;
   block.follow_epoch = scripts_.epoch();
   block.trace_id = request.ordinal != kUnmonitored ? request.ordinal : blocks_.NewTraceId();
+  return block;
+}
+
+EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
+  DynamicBlock block = BlockOf(request);
   if (!pages_.TryAllocate(block.bytes, address)) {
     block.foreign = pages_.PlaceInIdleRange(request, address);
     if (!block.foreign) {
@@ -175,7 +209,7 @@ void Engine::Impl::NoteDynamic() {
 
 GrowthPolicy Engine::Impl::Policy() const {
   GrowthPolicy policy;
-  policy.takes_turns = scripts_.switches() > 0;
+  policy.takes_turns = scripts_.switches() > 0 || envelope_.active();
   policy.steady = stats_.steady();
   policy.diverged = scripts_.diverged();
   policy.first_iteration = warm_.InFirstIteration();

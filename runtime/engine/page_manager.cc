@@ -137,10 +137,16 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
       return GrowStatus::kOutOfMemory;
     }
     const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
-    const uint64_t most = policy.takes_turns && policy.steady ? CreateUpTo(policy) : LiveWithMargin(16);
+    const bool strict = envelope_.open() || (policy.takes_turns && policy.steady);
+    const uint64_t most = strict ? CreateUpTo(policy) : LiveWithMargin(16);
     const uint64_t too_many = arena_.Shortfall(work, most);
     // Use the zone rather than hold much more than is live. (Small blocks fill a chunk of their own; spread over the
     // zone, they would keep large blocks out.)
+    if (too_many > 0 && !work.small && PlaceInGap(bytes, address)) {
+      arena_.CancelGrowth(&work);
+      *foreign = true;
+      return GrowStatus::kOk;
+    }
     if (too_many > 0 && !work.small && PlaceInZone(request, policy, too_many > Chunks(empty), address)) {
       arena_.CancelGrowth(&work);
       *foreign = true;
@@ -185,7 +191,11 @@ bool PageManager::CannotFit(PageScope& scope, const EngineRequest& request) {
 
 void PageManager::Free(DeviceAddress address, uint64_t bytes, bool foreign) {
   if (!foreign) return arena_.Free(address, bytes);
-  follower_->RemoveForeign(OffsetOf(address), OffsetOf(address + bytes));
+  if (envelope_.open()) {
+    envelope_.Release(address);
+  } else {
+    follower_->RemoveForeign(OffsetOf(address), OffsetOf(address + bytes));
+  }
   FreeOutside({address, bytes});
 }
 
@@ -297,13 +307,16 @@ bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy&
 
 // --- the followed script's zone and fragments -----------------------------------------------------------------------
 
-// Takes half as many addresses again as the script needs, so that a growing plan can stay in place. If addresses are
-// scarce, takes only what the script needs.
 bool PageManager::TakeZone(const Script& script) {
-  const bool wide = !memory_->Fixed() && arena_.TakeZone(script.height_bytes + script.height_bytes / 2, &zone_);
-  if (!wide && !arena_.TakeZone(script.height_bytes, &zone_)) return false;
   zone_used_ = 0;
-  return true;
+  return TakeAddresses(script.height_bytes);
+}
+
+// Takes half as many addresses again as needed, so that a growing plan can stay in place. If addresses are scarce,
+// takes only what is needed.
+bool PageManager::TakeAddresses(uint64_t bytes) {
+  const bool wide = !memory_->Fixed() && arena_.TakeZone(bytes + bytes / 2, &zone_);
+  return wide || arena_.TakeZone(bytes, &zone_);
 }
 
 // Fragments of the script may lie next to blocks that stay in that zone.
@@ -317,7 +330,7 @@ bool PageManager::FitsZone(const Script& script) const {
 
 void PageManager::BeginScript() {
   zone_used_ = std::max(zone_used_, follower_->script().height_bytes);
-  if (fragments_.empty()) TakeFragments();
+  if (fragments_.empty()) TakeFragments(follower_->script().fragments);
   MarkMappedEntries();
   map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
   zone_searches_ = 0;
@@ -325,8 +338,8 @@ void PageManager::BeginScript() {
   arena_.NewEpoch();  // free chunks that the next iteration does not use are given back at its end
 }
 
-bool PageManager::FragmentsHavePages(const Script& script) const {
-  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
+bool PageManager::HavePages(const std::vector<Fragment>& fragments) const {
+  return std::all_of(fragments.begin(), fragments.end(), [&](const Fragment& fragment) {
     return arena_.Mapped(fragment.address, fragment.units * kBlockUnit);
   });
 }
@@ -354,19 +367,28 @@ void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
   fragments_.clear();
 }
 
-// Reserves the script's fragments. Blocks that still lie there are waited for.
-void PageManager::TakeFragments() {
-  for (const Fragment& fragment : follower_->script().fragments) {
+// Reserves the fragments. Blocks that still lie there are waited for.
+void PageManager::TakeFragments(const std::vector<Fragment>& fragments) {
+  for (const Fragment& fragment : fragments) {
     AddressRange range{fragment.address, fragment.units * kBlockUnit};
     if (!arena_.TakeRange(range)) continue;  // FragmentsHavePages was true: all have their pages
     fragments_.push_back(range);
     blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
       if (block.foreign) return;
       block.foreign = true;
-      follower_->AddForeign(OffsetOf(address), OffsetOf(address + block.bytes));
+      AddForeign(address, block.bytes);
     });
   }
   std::sort(fragments_.begin(), fragments_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+// A block lies where the followed script or envelope has places.
+void PageManager::AddForeign(DeviceAddress address, uint64_t bytes) {
+  if (envelope_.open()) {
+    envelope_.Claim(address, bytes);
+  } else {
+    follower_->AddForeign(OffsetOf(address), OffsetOf(address + bytes));
+  }
 }
 
 void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments) {
@@ -391,6 +413,14 @@ void PageManager::FreeOutside(const AddressRange& range) {
 
 AddressRange PageManager::EntryRange(uint32_t entry) const {
   return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kBlockUnit};
+}
+
+// Returns whether the range lies in the zone or in one fragment.
+bool PageManager::IsPlanned(const AddressRange& range) const {
+  if (InZone(range)) return range.begin + range.bytes <= zone_.begin + zone_.bytes;
+  return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& fragment) {
+    return range.begin >= fragment.begin && range.begin + range.bytes <= fragment.begin + fragment.bytes;
+  });
 }
 
 // Returns whether a place of the script may be handed out. Its zone is mapped chunk by chunk. A fragment has all its
@@ -439,6 +469,7 @@ uint64_t PageManager::Chunks(const std::vector<AddressRange>& ranges) const {
 // extent more. Adjacent ones are joined. O(chunks of the zone + blocks of the script).
 std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
   std::vector<AddressRange> empty;
+  if (envelope_.open()) return envelope_.EmptyExtents(arena_, chunks);
   if (chunks == 0 || !follower_->active()) return empty;
   const std::vector<Follower::Range> live = follower_->LiveRanges();  // ascending, disjoint
   auto below = live.rbegin();
@@ -460,10 +491,83 @@ std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
 // that need them again map them on request. O(blocks of the script) for each of `empty`.
 void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work) {
   for (const AddressRange& range : empty) {
-    follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
+    if (!envelope_.open()) follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
     work->take_zone.push_back(range);
     if (map_state_ == MapState::kFull) map_state_ = MapState::kPartial;
   }
+}
+
+// --- an envelope's zone ----------------------------------------------------------------------------------------------
+
+bool PageManager::TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments) {
+  if (!HavePages(fragments) || !TakeAddresses(bytes)) return false;
+  envelope_.Open(zone_);
+  envelope_iterations_ = 0;
+  TakeFragments(fragments);
+  EndWait();
+  arena_.NewEpoch();
+  return true;
+}
+
+void PageManager::RetireEnvelopeZone() {
+  if (!envelope_.open()) return;
+  const std::vector<AddressRange> in_zone = envelope_.Live(true), outside = envelope_.Live(false);
+  envelope_.Close();
+  RetireZone(in_zone, outside);
+}
+
+PageManager::PlaceStatus PageManager::PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes,
+                                                      const GrowthPolicy& policy) {
+  const AddressRange place{address, bytes};
+  if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;
+  if (!envelope_.Claim(address, bytes)) return PlaceStatus::kInUse;
+  // While pages change, those of the zone may be on their way to another place.
+  if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;
+  ++mapping_entries_;
+  bool ok = false;
+  {
+    PageScope scope(this, lock);
+    PageWork work = wait_.BoundedWork();
+    const uint64_t create_up_to = CreateUpTo(policy);
+    ok = HasPages(place) || (InZone(place) && !arena_.BeginMap(address, bytes, zone_, create_up_to, &work));
+    if (!ok && InZone(place)) {
+      const uint64_t shortfall = arena_.Shortfall(work, create_up_to);
+      const std::vector<AddressRange> empty = EmptyInZone(shortfall);
+      if (Chunks(empty) < shortfall) {  // best fit may find room without new pages
+        arena_.CancelGrowth(&work);
+      } else {
+        TakeFromZone(empty, &work);
+        ok = scope.Run(&work);
+      }
+    }
+  }
+  --mapping_entries_;
+  if (ok) return PlaceStatus::kPlaced;
+  envelope_.Release(address);
+  return PlaceStatus::kNoPages;
+}
+
+// A block without a place may lie between the places in use. It displaces a later request, if it still lives by then.
+bool PageManager::PlaceInGap(uint64_t bytes, DeviceAddress* address) {
+  if (!envelope_.open() || mapping_entries_ != 0) return false;
+  uint64_t gap = UINT64_MAX;
+  DeviceAddress found = envelope_.FindGap(arena_, zone_, bytes, arena_.AlignmentOf(bytes), &gap);
+  for (const AddressRange& fragment : fragments_) {
+    const DeviceAddress other = envelope_.FindGap(arena_, fragment, bytes, arena_.AlignmentOf(bytes), &gap);
+    if (other != 0) found = other;
+  }
+  *address = found;
+  return found != 0 && envelope_.Claim(found, bytes);
+}
+
+void PageManager::EndEnvelopeIteration(EngineLock& lock) {
+  ++envelope_iterations_;
+  if ((envelope_iterations_ & (envelope_iterations_ - 1)) != 0) return;
+  PageScope scope(this, lock);
+  if (!envelope_.open()) return;
+  PageWork trim = wait_.BoundedWork();
+  if (arena_.BeginTrim(&trim)) scope.Run(&trim);
+  arena_.NewEpoch();
 }
 
 // --- giving back ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "runtime/base/adaptive_mutex.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_request.h"
+#include "runtime/engine/envelope_zone.h"
 #include "runtime/engine/page_wait.h"
 #include "runtime/engine/spill_policy.h"
 #include "runtime/include/hotpack.h"
@@ -51,6 +52,7 @@ class PageManager {
         follower_(follower),
         blocks_(blocks),
         arena_(memory),
+        envelope_(blocks->nodes()),
         wait_(page_wait_us) {}
 
   // --- addresses. O(1) ----------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ class PageManager {
   bool FitsZone(const Script& script) const;       // whether the script can be followed in the current zone
   void BeginScript();                              // the follower has started a script in the zone
   bool HaveFragments(const Script& script) const;  // whether the held fragments include all fragments of the script
-  bool FragmentsHavePages(const Script& script) const;
+  bool FragmentsHavePages(const Script& script) const { return HavePages(script.fragments); }
   void FreeFragments(const std::vector<AddressRange>& live);  // `live`: the parts in use, ascending
   // Ends the script: its zone and fragments become ordinary memory. `in_zone`, `in_fragments`: the parts in use,
   // ascending.
@@ -93,6 +95,20 @@ class PageManager {
   uint64_t zone_used() const { return zone_used_; }  // bytes of the zone used so far, by the highest script
   // Unmaps free memory to get free addresses, because a script found none for its zone. The pages go to the pool.
   void ReclaimAddresses(EngineLock& lock);
+
+  // --- an envelope's zone: no script is followed meanwhile ------------------------------------------------------------
+  enum class PlaceStatus : uint8_t { kPlaced, kInUse, kNoPages };
+  bool FitsEnvelopeZone(uint64_t bytes) const { return envelope_.open() && bytes <= zone_.bytes; }
+  // Takes fresh addresses, and the free memory of the fragments. Blocks that lie there become foreign. Returns false if
+  // there are no addresses, or no pages in a fragment.
+  bool TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments);
+  void RetireEnvelopeZone();  // its blocks become ordinary ones
+  // Places a block at an address of the zone or a fragment. Maps pages where there are none. `within`: the bytes of the
+  // zone that the placement uses.
+  PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);
+  // An iteration that the envelope served has ended. After 1, 2, 4, ... of them, gives back the memory outside the zone
+  // that was not used since the last time.
+  void EndEnvelopeIteration(EngineLock& lock);
 
   // --- giving back --------------------------------------------------------------------------------------------------
   bool NeedsHousekeeping() const;
@@ -133,15 +149,20 @@ class PageManager {
   bool CannotFit(PageScope& scope, const EngineRequest& request);
   uint64_t MissingChunksAtOwnPlace(const EngineRequest& request) const;
   bool MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address);
+  bool PlaceInGap(uint64_t bytes, DeviceAddress* address);
   bool PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere, DeviceAddress* address);
   bool ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address);
   std::vector<Follower::Range> WithoutPages() const;
   AddressRange EntryRange(uint32_t entry) const;
+  bool IsPlanned(const AddressRange& range) const;
   bool HasPages(const AddressRange& range) const;
+  bool HavePages(const std::vector<Fragment>& fragments) const;
   AddressRange ZoneInUse() const;
   void MarkMappedEntries();
   void MapFromFreePages(PageScope& scope, const GrowthPolicy& policy);
-  void TakeFragments();
+  bool TakeAddresses(uint64_t bytes);
+  void AddForeign(DeviceAddress address, uint64_t bytes);
+  void TakeFragments(const std::vector<Fragment>& fragments);
   void FreeOutside(const AddressRange& range);
   uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
   std::vector<AddressRange> EmptyInZone(uint64_t chunks) const;
@@ -154,6 +175,8 @@ class PageManager {
   DynamicBlocks* const blocks_;
   std::mutex changes_;
   Arena arena_;
+  EnvelopeZone envelope_;
+  uint64_t envelope_iterations_ = 0;  // since the zone was taken
   PageWait wait_;
   DeviceAddress base_ = 0;
   AddressRange zone_;

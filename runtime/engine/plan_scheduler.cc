@@ -61,6 +61,7 @@ bool PlanScheduler::Marked(uint64_t count) const {
 }
 
 void PlanScheduler::MaybeDetect() {
+  if (parts_.envelope->learning() || parts_.envelope->active()) return;
   const uint64_t count = parts_.history->Count();
   ScriptSwitcher& scripts = *parts_.scripts;
   const size_t known = scripts.variants().size();
@@ -143,9 +144,13 @@ void PlanScheduler::Mark() {
   EngineStats& stats = *parts_.stats;
   stats.NoteMark();
   const uint64_t count = parts_.history->Count(), marks = stats.marks();
+  if (parts_.envelope->NoteMark(count)) PostEnvelope();
   const bool followed = scripts.Follows() && scripts.Divergences() == divergences_at_mark_;
   const bool overlong = followed && marks >= next_overlong_ && LivesExceedCycle();
-  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && !worker_.Busy()) {
+  const bool repeats = marks >= 2 && count > last_mark_ && !followed && RepeatsMarked(count);
+  if (parts_.envelope->ScriptsServeLittle() && !repeats) scripts.DropPending();  // its iteration does not come
+  const bool worth_it = MayPlanScripts() || (repeats && !parts_.envelope->learning());
+  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && worth_it && !worker_.Busy()) {
     if (overlong) {
       overlong_at_detection_ = scripts.overlong_lives();
       next_overlong_ = 2 * marks;
@@ -160,6 +165,34 @@ void PlanScheduler::Mark() {
   last_mark_ = count;
   divergences_at_mark_ = scripts.Divergences();
   if (!scripts.follower().active()) stats.SetIterations(marks - 1, count);
+}
+
+// A plan of an iteration that does not come again would not be followed.
+bool PlanScheduler::MayPlanScripts() const {
+  return !parts_.envelope->learning() && !parts_.envelope->ScriptsServeLittle();
+}
+
+// Remembers the sizes of the iteration that ends with the request before `count`. Returns whether one of the last marked
+// ones had the same. O(requests).
+bool PlanScheduler::RepeatsMarked(uint64_t count) {
+  const History& history = *parts_.history;
+  if (!history.Holds(last_mark_)) return false;
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a
+  for (uint64_t k = last_mark_; k < count; ++k) hash = (hash ^ history.Units(k)) * 1099511628211ull;
+  const bool repeats = std::find(marked_.begin(), marked_.end(), hash) != marked_.end();
+  marked_[parts_.stats->marks() % marked_.size()] = hash;
+  return repeats;
+}
+
+// If the worker is busy, the iterations wait for the next mark.
+void PlanScheduler::PostEnvelope() {
+  if (worker_.Busy()) return;
+  PlanJob job;
+  parts_.envelope->TakeWork(&job);
+  const EngineStats& stats = *parts_.stats;
+  job.new_fragments = !parts_.envelope->active();
+  job.may_place = job.new_fragments || WithinPlanCredit(stats.plans(), stats.marks());
+  Post(std::move(job));
 }
 
 // Returns whether blocks repeatedly outlive the cycle: their lives repeat only after several periods.
@@ -181,7 +214,7 @@ bool PlanScheduler::Improve(bool displaced) {
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();
   Variant* variant = scripts.variants().Find(number);
-  const bool may_replan = !scripts.pending() && !worker_.Busy() && (variant == nullptr || variant->MayReplan());
+  const bool may_replan = !scripts.pending() && !worker_.Busy() && MayPlanScripts() && (variant == nullptr || variant->MayReplan());
   bool posted = false;
   // A permanent block lies where the script wants to serve: use the same plan at other addresses. (If there are few
   // chunks, one more costs more than that.)
@@ -229,6 +262,8 @@ void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
   }
   if (job.kind == PlanJob::Kind::kSave) {
     save_();
+  } else if (job.kind == PlanJob::Kind::kEnvelope) {
+    LearnEnvelope(job, cancel);
   } else {
     std::optional<Profile> profile;
     if (job.kind == PlanJob::Kind::kIteration) profile = FindProfile(*parts_.history, job);
@@ -330,6 +365,57 @@ size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>
     ++made;
   }
   return made;
+}
+
+// An iteration that the history does not hold any more is left out.
+void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* cancel) {
+  constexpr uint64_t kBefore = 4;  // of what was live before, so much more than the iterations themselves is looked at
+  constexpr int64_t kPack = 100'000'000, kLogicalPack = 10'000'000;  // ns: most envelopes are near their bound by then
+  const History& history = *parts_.history;
+  const uint64_t begin = job.marks.front(), end = job.marks.back();
+  if (!learner_) {
+    EnvelopeSettings settings;
+    settings.pack_ns = std::min(time_limit_ns_, on_demand_ ? kLogicalPack : kPack);
+    settings.logical_time = on_demand_;
+    settings.large_alignment = parts_.pages->arena().large_alignment();
+    settings.chunk_bytes = parts_.pages->arena().chunk();
+    learner_.emplace(settings);
+  }
+  const HistoryTail tail = CopyTail(history, end, kBefore * (end - begin) + 4096);
+  const auto released_at = [&](uint64_t ordinal) {
+    const uint32_t age = history.Age(ordinal);
+    return history.Holds(ordinal) && age != kStillLive ? ordinal + age : UINT64_MAX;
+  };
+  uint64_t longest = 0;
+  for (size_t k = 0; k + 1 < job.marks.size(); ++k) {
+    longest = std::max(longest, job.marks[k + 1] - job.marks[k]);
+    if (job.marks[k] < tail.first) continue;
+    std::vector<EnvelopeRequest> iteration = EnvelopeIteration(tail, job.marks[k], job.marks[k + 1]);
+    for (size_t i = 0; i < iteration.size(); ++i) {
+      const uint64_t at = job.marks[k] + i - job.taken_first;
+      if (job.marks[k] + i >= job.taken_first && at < job.taken.size()) iteration[i].taken = job.taken[at];
+    }
+    learner_->Merge(job.marks[k], iteration, released_at);
+  }
+  if (learner_->Full()) {
+    EngineLock lock(*parts_.mutex);
+    parts_.envelope->GiveUp();
+    return;
+  }
+  const bool place = job.new_fragments || (job.may_place && learner_->changed());
+  if (place) {
+    std::vector<AddressRange> fragments;
+    if (job.new_fragments) {
+      EngineLock lock(*parts_.mutex);
+      fragments = Snapshot(longest).fragments;
+    }
+    learner_->Place(job.new_fragments ? &fragments : nullptr, cancel);
+  }
+  std::shared_ptr<const EnvelopeScript> script = learner_->Script();
+  EngineLock lock(*parts_.mutex);
+  if (place) parts_.stats->NotePlan();
+  if (place && parts_.stats->plans() > 1) parts_.stats->NoteReoptimization();
+  if (script->places->zone_units > 0) parts_.envelope->SetPending(std::move(script));
 }
 
 // Weights and optimizer state were allocated between other blocks. Their chunks are held as long as they live. The rest

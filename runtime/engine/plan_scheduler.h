@@ -1,19 +1,23 @@
 // Decides when the history is searched and when a script is planned again, and hands finished plans over.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "profiler/history.h"
 #include "profiler/shapes.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_stats.h"
+#include "runtime/engine/envelope_server.h"
 #include "runtime/engine/page_manager.h"
 #include "runtime/engine/script_switcher.h"
 #include "runtime/engine/spill_policy.h"
+#include "runtime/script/envelope_learner.h"
 #include "runtime/script/plan_builder.h"
 #include "runtime/script/plan_worker.h"
 
@@ -32,6 +36,7 @@ class PlanScheduler {
     ScriptSwitcher* scripts;
     EngineStats* stats;
     SpillPolicy* spill;
+    EnvelopeServer* envelope;
   };
   // `save` does a job of kind kSave. `on_demand`: as PlanWorker's; plans then come in logical time.
   PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, StreamEdgeRule stream_edges,
@@ -64,6 +69,9 @@ class PlanScheduler {
   static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
 
   bool Post(PlanJob job, uint64_t replans = 0);
+  bool MayPlanScripts() const;
+  bool RepeatsMarked(uint64_t count);
+  void PostEnvelope();
   bool Marked(uint64_t count) const;
   uint64_t DetectionInterval(uint64_t count) const;
   uint64_t PartOfHistory() const;
@@ -75,6 +83,7 @@ class PlanScheduler {
   void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
   void PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel);
   size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
+  void LearnEnvelope(const PlanJob& job, const std::atomic<bool>* cancel);
   bool FitsDevice(const Script& script);
   PlanSettings Settings() const;
 
@@ -98,11 +107,14 @@ class PlanScheduler {
   uint64_t divergences_at_scan_ = 0;
   uint64_t last_mark_ = 0;      // requests before it
   uint64_t marked_length_ = 0;  // requests between the last two
+  std::array<uint64_t, 16> marked_ = {};  // hashes of the sizes of the last marked iterations that left their script
   uint64_t divergences_at_mark_ = 0;
   uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again
   uint64_t job_replans_ = 0;    // number of the script whose requests the current job has; 0: none
   uint64_t divergences_at_post_ = 0;
   bool finish_requested_ = false;  // of the current job
+
+  std::optional<EnvelopeLearner> learner_;  // the worker's own, after the first job of kind kEnvelope
 
   // Last, so that its thread ends before anything it reads is destroyed.
   PlanWorker worker_;

@@ -230,6 +230,12 @@ void ScriptSwitcher::Forget() {
   if (load_ != nullptr) *load_ = {};
 }
 
+void ScriptSwitcher::ForgetAll() {
+  DropPending();
+  Forget();
+  variants_.Clear();
+}
+
 // --- one script for another -----------------------------------------------------------------------------------------
 
 void ScriptSwitcher::FollowPredicted() {

@@ -87,6 +87,7 @@ class ScriptSwitcher {
   Loss NoteLoss();
   // Forgets a saved plan's script that did not fit, as if it had never been followed.
   void Forget();
+  void ForgetAll();  // follows no script, and knows none
 
   // --- iterations ---------------------------------------------------------------------------------------------------
   // Counts an ended iteration of the script. Returns whether a request was displaced in it.

@@ -29,6 +29,12 @@ int LifeClass(uint64_t age) {
   return age == 0 ? kNotReleased : static_cast<int>(2 * std::log2(static_cast<double>(age)));
 }
 
+uint32_t EnvelopeBranch(const EnvelopeEntry& from, uint32_t from_position, uint32_t to_position, uint32_t before) {
+  if (from.successors.size() < 2) return before;
+  constexpr uint32_t kChoices = 1024;
+  return before % kChoices * kChoices + (to_position - from_position + kChoices / 2) % kChoices;
+}
+
 // --- an iteration ----------------------------------------------------------------------------------------------------
 
 std::vector<uint32_t> Envelope::Merge(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
@@ -152,12 +158,6 @@ void Envelope::Learn(EnvelopeEntry* entry, const EnvelopeRequest& request, int l
   entry->life = life;
 }
 
-uint32_t Envelope::NextBranch(uint32_t from, uint32_t to, uint32_t branch) const {
-  if (entries_[from].successors.size() < 2) return branch;
-  constexpr uint32_t kChoices = 1024;
-  return branch % kChoices * kChoices + (position_[to] - position_[from] + kChoices / 2) % kChoices;
-}
-
 void Envelope::LearnSuccessor(uint32_t from, uint32_t to) {
   std::vector<EnvelopeEntry::Successor>& successors = entries_[from].successors;
   EnvelopeEntry::Successor* found = nullptr;
@@ -182,7 +182,7 @@ void Envelope::LearnSuccessor(uint32_t from, uint32_t to) {
     if (branches.size() >= kBranches) branches.erase(branches.begin());
     branches.emplace_back(branch_, 1.0f);
   }
-  branch_ = NextBranch(from, to, branch_);
+  branch_ = NextBranch(from, to);
   if (successors.size() > kSuccessors) {
     successors.erase(std::min_element(successors.begin(), successors.end(),
                                       [](const auto& a, const auto& b) { return a.weight < b.weight; }));
@@ -260,6 +260,14 @@ uint32_t Envelope::RoomUnits(uint32_t entry) const {
 }
 
 uint64_t Envelope::LoadUnits() const { return moments_.Load(PlacedUnits()); }
+
+uint64_t Envelope::RoomLoadUnits() const {
+  std::vector<uint32_t> units = PlacedUnits();
+  for (uint32_t e = 0; e < units.size(); ++e) {
+    if (units[e] > 0) units[e] = RoomUnits(e) * (moments_.Overlaps(e) ? 2 : 1);
+  }
+  return moments_.Load(units);
+}
 
 Instance Envelope::ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const {
   LiveMoments moments = moments_;

@@ -62,11 +62,17 @@ struct EnvelopeEntry {
   }
 };
 
+// The choice after an entry, as a number that stands for the last two choices. Positions are indices in the sequence.
+// `before`: that number before the choice. An entry with one successor is no choice.
+uint32_t EnvelopeBranch(const EnvelopeEntry& from, uint32_t from_position, uint32_t to_position, uint32_t before);
+
 struct EnvelopeLimits {
   // An iteration is merged as far as the envelope's load stays below this multiple of the larger one of the two loads.
   // Beyond it, only equal sizes are aligned; if that is not enough either, the iteration is appended.
   double load_growth = 1.1;
-  double headroom = 1.1;  // of sizes that have changed
+  // Of sizes that have changed. More serves more requests when lengths grow, and holds more memory: pages have room for
+  // places whose headroom is not used.
+  double headroom = 1.05;
 };
 
 // Pure: no lock, no thread. Not thread-safe.
@@ -91,8 +97,6 @@ class Envelope {
   void ClearChanged() { changed_ = false; }
   uint32_t iterations() const { return iterations_; }
 
-  // The choice after `from`, `to`, as a number that stands for the last two choices.
-  uint32_t NextBranch(uint32_t from, uint32_t to, uint32_t branch) const;
   uint32_t branch() const { return branch_; }  // after the last request merged
   uint32_t last_entry() const { return last_entry_; }
 
@@ -102,6 +106,7 @@ class Envelope {
   Instance ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const;
   bool Mistaken() const { return !mistaken_.empty(); }
   uint64_t LoadUnits() const;  // of the entries that have a place, without headroom
+  uint64_t RoomLoadUnits() const;  // of their places
   // The size of an entry's place: with headroom if its size has changed. Of a size that grows most of the time, what it
   // will have after as many iterations again.
   uint32_t RoomUnits(uint32_t entry) const;
@@ -119,6 +124,9 @@ class Envelope {
                               const ReleasedAt& released_at) const;
   void Insert(std::vector<uint32_t>* entries);
   void Learn(EnvelopeEntry* entry, const EnvelopeRequest& request, int life);
+  uint32_t NextBranch(uint32_t from, uint32_t to) const {
+    return EnvelopeBranch(entries_[from], position_[from], position_[to], branch_);
+  }
   void LearnSuccessor(uint32_t from, uint32_t to);
   void LearnLives(uint64_t first, const std::vector<EnvelopeRequest>& iteration, const std::vector<uint32_t>& entries,
                   const ReleasedAt& released_at);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace hotpack {
 namespace {
@@ -22,22 +23,27 @@ constexpr double kBranchPrior = 0.7;
 
 }  // namespace
 
-void EnvelopeFollower::Restart(const std::vector<uint32_t>& live) {
-  const auto& entries = envelope_->entries();
-  live_.assign(entries.size(), 0);
-  for (const uint32_t entry : live) ++live_[entry];
-  by_context_.clear();
-  by_units_.clear();
-  for (const uint32_t e : envelope_->order()) {
-    for (const uint64_t context : entries[e].contexts) by_context_.emplace(context, e);
-    for (const uint32_t units : entries[e].sizes) by_units_.emplace(units, e);
-  }
+void EnvelopeFollower::Start(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live) {
   beam_.clear();
-  if (envelope_->last_entry() != kNone) beam_.push_back({envelope_->last_entry(), kStart, envelope_->branch()});
+  Continue(std::move(script), live);
+}
+
+void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live) {
+  script_ = std::move(script);
+  live_.assign(script_->entries.size(), 0);
+  for (const uint32_t entry : live) ++live_[entry];
+  if (beam_.empty() && script_->last_entry != kNone) beam_.push_back({script_->last_entry, kStart, script_->branch});
+}
+
+void EnvelopeFollower::Stop() {
+  script_.reset();
+  beam_.clear();
+  live_.clear();
+  past_.clear();
 }
 
 bool EnvelopeFollower::Busy(uint32_t entry) const {
-  return live_[entry] > (envelope_->moments().Overlaps(entry) ? 1u : 0u);
+  return live_[entry] > (script_->overlaps[entry] != 0 ? 1u : 0u);
 }
 
 int EnvelopeFollower::SizeScore(const EnvelopeEntry& entry, uint32_t units) const {
@@ -50,7 +56,7 @@ int EnvelopeFollower::SizeScore(const EnvelopeEntry& entry, uint32_t units) cons
 
 // How well the request fits the entry, in itself.
 int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
-  const EnvelopeEntry& e = envelope_->entries()[entry];
+  const EnvelopeEntry& e = script_->entries[entry];
   const int by_context = e.HasContext(sign.context) ? kSeenContext : e.HasReleases(sign.releases) ? 0 : -3;
   return SizeScore(e, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
 }
@@ -58,7 +64,7 @@ int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
 // Returns the only successor of the only likely position, if the request looks as it always did.
 uint32_t EnvelopeFollower::Expected(const RequestSign& sign) {
   if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return kNone;
-  const EnvelopeEntry& at = envelope_->entries()[beam_[0].entry];
+  const EnvelopeEntry& at = script_->entries[beam_[0].entry];
   if (at.successors.size() != 1) return kNone;
   const uint32_t entry = at.successors[0].entry;
   if (Score(entry, sign) != kSeenSize + kSeenContext) return kNone;
@@ -68,7 +74,7 @@ uint32_t EnvelopeFollower::Expected(const RequestSign& sign) {
 }
 
 void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, int* best) {
-  const EnvelopeEntry& at = envelope_->entries()[from.entry];
+  const EnvelopeEntry& at = script_->entries[from.entry];
   const auto in_branch = [&](const EnvelopeEntry::Successor& successor) {
     for (const auto& [branch, weight] : successor.by_branch) {
       if (branch == from.branch) return static_cast<double>(weight);
@@ -85,11 +91,11 @@ void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, i
     const double share = static_cast<double>(successor.weight) / all;
     const double chance = (in_branch(successor) + kBranchPrior * share) / (branch + kBranchPrior);
     next_.push_back({successor.entry, from.score * kDecay + fit + std::log2(std::max(kUnseenShare, chance)),
-                     envelope_->NextBranch(from.entry, successor.entry, from.branch)});
+                     script_->NextBranch(from.entry, successor.entry, from.branch)});
     *best = std::max(*best, fit);
   }
-  const auto& order = envelope_->order();
-  const size_t position = envelope_->positions()[from.entry];
+  const auto& order = script_->order;
+  const size_t position = script_->positions[from.entry];
   for (int k = 1; k <= kAheadEntries; ++k) {
     const uint32_t entry = order[(position + static_cast<size_t>(k)) % order.size()];
     const int fit = Score(entry, sign);
@@ -101,20 +107,20 @@ void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, i
 // Adds all entries that fit, as likely as the requests before fit the entries before.
 void EnvelopeFollower::Search(const RequestSign& sign) {
   std::vector<uint32_t> candidates;
-  for (const auto* index : {&by_context_, &by_units_}) {
-    const auto range = index->equal_range(index == &by_context_ ? sign.context : sign.units);
+  for (const auto* index : {&script_->by_context, &script_->by_units}) {
+    const auto range = index->equal_range(index == &script_->by_context ? sign.context : sign.units);
     for (auto it = range.first; it != range.second && candidates.size() < kCandidates; ++it) {
       candidates.push_back(it->second);
     }
   }
   std::sort(candidates.begin(), candidates.end());
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
-  const auto& order = envelope_->order();
+  const auto& order = script_->order;
   for (const uint32_t entry : candidates) {
     const int fit = Score(entry, sign);
     if (fit < kFits) continue;
     double score = fit, weight = 1;
-    size_t position = envelope_->positions()[entry];
+    size_t position = script_->positions[entry];
     for (size_t k = 0; k < past_.size() && position > 0; ++k) {
       weight *= kDecay;
       score += weight * std::max(-kStayCost, Score(order[--position], past_[k]));
@@ -140,22 +146,22 @@ void EnvelopeFollower::Keep() {
 
 std::vector<uint32_t> EnvelopeFollower::Alternatives() const {
   std::vector<uint32_t> entries;
-  if (past_.empty()) return entries;
+  if (past_.empty() || script_ == nullptr) return entries;
   const uint32_t units = past_.front().units;
   const auto add = [&](uint32_t entry) {
     if (entries.size() >= kAlternatives || Busy(entry)) return;
     if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
   };
   for (const Hypothesis& each : beam_) {
-    if (SizeScore(envelope_->entries()[each.entry], units) >= 1) add(each.entry);
+    if (SizeScore(script_->entries[each.entry], units) >= 1) add(each.entry);
   }
-  const auto range = by_units_.equal_range(units);
+  const auto range = script_->by_units.equal_range(units);
   for (auto it = range.first; it != range.second; ++it) add(it->second);
   return entries;
 }
 
 uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
-  if (envelope_->entries().empty()) return kNone;
+  if (script_ == nullptr || script_->entries.empty()) return kNone;
   uint32_t answer = Expected(sign);
   if (answer != kNone) {
     ++figures_.expected;
@@ -172,7 +178,7 @@ uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
     for (const Hypothesis& each : beam_) {
       if (each.score < beam_[0].score - kMargin) break;
       if (Busy(each.entry)) continue;
-      if (Score(each.entry, sign) < 1 && SizeScore(envelope_->entries()[each.entry], sign.units) < 1) continue;
+      if (Score(each.entry, sign) < 1 && SizeScore(script_->entries[each.entry], sign.units) < 1) continue;
       answer = each.entry;
       break;
     }

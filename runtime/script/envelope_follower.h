@@ -4,22 +4,24 @@
 
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
+#include <memory>
 #include <vector>
 
-#include "runtime/script/envelope.h"
+#include "runtime/script/envelope_script.h"
 #include "runtime/script/request_sign.h"
 
 namespace hotpack {
 
-// The envelope must outlive it, and Restart must be called after each Merge. Not thread-safe.
+// Not thread-safe.
 class EnvelopeFollower {
  public:
-  explicit EnvelopeFollower(const Envelope* envelope) : envelope_(envelope) {}
-
   // Begins behind the last request that was merged. Blocks of `live` (entries, one for each live block) keep their
   // entries busy.
-  void Restart(const std::vector<uint32_t>& live);
+  void Start(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live);
+  // The same, but stays where the job is: entries keep their numbers in a later script of the same envelope.
+  void Continue(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live);
+  void Stop();
+  const std::shared_ptr<const EnvelopeScript>& script() const { return script_; }  // null: none is followed
 
   // Returns the entry that the request stands for, kNone if none is likely. O(1) while the expected entry comes, else
   // O(beam · successors), or O(candidates) if no expected one fits.
@@ -56,11 +58,10 @@ class EnvelopeFollower {
   void Search(const RequestSign& sign);
   void Keep();
 
-  const Envelope* const envelope_;
+  std::shared_ptr<const EnvelopeScript> script_;
   std::vector<uint32_t> live_;  // blocks, by entry
   std::vector<Hypothesis> beam_, next_;
   std::deque<RequestSign> past_;  // the last requests, the latest first
-  std::unordered_multimap<uint64_t, uint32_t> by_context_, by_units_;
   Figures figures_;
 };
 

@@ -105,9 +105,8 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   return second.status == PackStatus::kOk ? second : first;
 }
 
-// Lays out the space of offsets with the fragments in front: fragment, wall of one unit, fragment, wall, ..., zone.
-// Walls are blocks that are always resident, so that no block is placed across them. Offsets are congruent to addresses
-// modulo `alignment`.
+}  // namespace
+
 std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, uint64_t alignment, Clock length,
                              Instance* instance, uint32_t* zone_offset) {
   std::vector<Fragment> laid_out;
@@ -135,6 +134,8 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, uint64_
   *zone_offset = at;
   return laid_out;
 }
+
+namespace {
 
 // Returns the zone offsets of the script for the instance's blocks, as far as it has them; other blocks go above all.
 std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRange>& reserved_ranges,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "packer/stop.h"
 #include "packer/stream_edges.h"
@@ -22,6 +23,7 @@ struct PlanJob {
   enum class Kind : uint8_t {
     kIteration,  // the hot iteration: to be found, marked, or given as a profile
     kShapes,     // iterations of several shapes (profiler/shapes.h)
+    kEnvelope,   // an envelope of iterations that differ (envelope_learner.h)
     kSave,       // no planning: the known scripts are saved
   };
   Kind kind = Kind::kIteration;
@@ -33,6 +35,12 @@ struct PlanJob {
   std::vector<ZoneRange> reserved_ranges;  // of the zone: blocks of other scripts use them for the whole cycle
   bool shapes = false;                     // kIteration: then search for several shapes, too
   uint64_t stretch = 0;  // kShapes: the last requests, in which no script was followed; they are searched separately
+  // kEnvelope: the iterations to learn from lie between these ordinals, ascending.
+  std::vector<uint64_t> marks;
+  std::vector<uint32_t> taken;  // the entries whose places the requests from taken_first on got; kNone: none
+  uint64_t taken_first = 0;
+  bool may_place = false;      // a new placement is due
+  bool new_fragments = false;  // kEnvelope: none is followed, so other fragments may be used
 };
 
 // Returns the profile that a job names or finds in the history. Returns nothing if no profile is worth a new script.
@@ -50,6 +58,12 @@ struct RelatedScripts {
 
 // Sets the alignment of blocks of at least kLargeBlock, in bytes.
 void AlignLarge(uint64_t large_alignment, Instance* instance);
+
+// Lays out the space of offsets with the fragments in front: fragment, wall of one unit, fragment, wall, ..., zone.
+// Walls are blocks that are resident from 0 to `length`, so that no block is placed across them. They are appended to
+// the instance. Offsets are congruent to addresses modulo `alignment`.
+std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, uint64_t alignment, Clock length,
+                             Instance* instance, uint32_t* zone_offset);
 
 // Packs and compiles a profile. Returns null if the packer refuses.
 // - `max_units`: the largest load that the job has been seen to have, without the blocks that stay. Releases may be

@@ -49,6 +49,7 @@ class Variants {
   Variant* Find(uint64_t number);  // null if there is none
   Variant* Find(const Script* script);
   void Remove(uint64_t number);
+  void Clear() { all_.clear(); }
 
   // Records that an iteration of variant `number`, begun at its entry `phase`, has ended. O(256 × 64).
   void NoteIteration(uint64_t number, uint32_t phase);

@@ -67,7 +67,7 @@ EnvelopePlay PlaySteps(uint64_t seed, const std::function<void(int, property::Ra
     step(i, &random, &recorder);
     recorder.Mark();
   }
-  EnvelopePlayOptions options;
+  EnvelopeSettings options;
   options.pack_ns = 50'000'000;
   const EnvelopePlay play = PlayEnvelope(recorder.trace(), options);
   EXPECT_EQ(play.iterations.size(), static_cast<size_t>(kSteps));
@@ -139,7 +139,7 @@ TEST(EnvelopePlayer, TheRecordedSequenceModel) {
   for (size_t i = 0; i < events.size(); ++i) {
     if (events[i].kind == EventKind::kMark && ++marks == 16) events.resize(i + 1);
   }
-  EnvelopePlayOptions options;
+  EnvelopeSettings options;
   options.pack_ns = 100'000'000;
   const EnvelopePlay play = PlayEnvelope(file->trace, options);
   EXPECT_GT(Planned(play, 5), 0.90);

@@ -39,6 +39,7 @@ struct Setup {
   uint64_t fixed_bytes = 0;   // of one piece of memory; 0: virtual memory
   bool small_device = false;  // managed memory has to help out
   bool guarded = false;       // debug mode
+  bool envelopes = false;     // iterations differ in their lengths, loops and parts, and are marked
   ExtentLimits extents = {0};
 };
 
@@ -50,6 +51,7 @@ class Job {
     device_.SetExtents(setup.extents);
     EngineOptions options;
     if (setup.small_device) options.managed_limit = uint64_t{1} << 30;
+    options.envelopes = setup.envelopes;
     if (setup.guarded) options.guard = {512 + 512 * (seed % 3), true};
     options.window = 4096;
     options.page_wait_us = 1000;
@@ -57,6 +59,7 @@ class Job {
     engine_ = std::make_unique<Engine>(&device_, options);
     device_.FailEvery(fail_every);
     may_fail_ = fail_every != 0;
+    varies_ = setup.envelopes;
     all_in_arena_ = !setup.small_device && !setup.guarded;
   }
 
@@ -67,18 +70,18 @@ class Job {
     Template main = RandomTemplate();
     // Other shapes of iteration: now and then, or by turns with the first, which some of them resemble.
     std::vector<Template> others{RandomTemplate()};
-    bool turns = Chance(35);
+    bool turns = Chance(35) || varies_;
     for (int k = turns ? Pick(0, 3) : 0; k > 0; --k) others.push_back(Chance(50) ? RandomTemplate() : Variation(main));
     Weights();
     int iterations = turns ? Pick(8, 40) : Pick(4, 14);
     int other = turns ? Pick(20, 80) : 8;
-    bool marks = Chance(20);
+    marks_ = Chance(20) || varies_;
     double trouble = Chance(30) ? 0 : Pick(1, 30) / 100.0;
     for (int i = 0; i < iterations && fault_.empty(); ++i) {
-      if (marks) engine_->Mark();
+      if (marks_) engine_->Mark();
       bool change = Chance(other);
-      PlayIteration(change ? others[static_cast<size_t>(Pick(0, static_cast<int>(others.size()) - 1))] : main,
-                    i >= 2 ? trouble : 0);
+      const Template& next = change ? others[static_cast<size_t>(Pick(0, static_cast<int>(others.size()) - 1))] : main;
+      PlayIteration(varies_ ? OtherLengths(next) : next, i >= 2 ? trouble : 0);
       if (i == 0) Weights();  // optimizer state
       if (Chance(70)) engine_->WaitPlan(-1);
     }
@@ -129,6 +132,20 @@ class Job {
     Template t = RandomTemplate();
     auto same = static_cast<size_t>(Pick(0, static_cast<int>(main.requests.size())));
     t.requests.insert(t.requests.begin(), main.requests.begin(), main.requests.begin() + static_cast<ptrdiff_t>(same));
+    return t;
+  }
+
+  // Sizes in proportion to a length, parts left out or played several times.
+  Template OtherLengths(const Template& of) {
+    Template t;
+    const int length = Pick(20, Chance(10) ? 400 : 120);
+    for (size_t i = 0; i < of.requests.size(); ++i) {
+      Template::Request request = of.requests[i];
+      if (i % 3 != 0) request.bytes = std::max<uint64_t>(1, request.bytes * static_cast<uint64_t>(length) / 100);
+      t.requests.push_back(request);
+      if (Chance(4)) i += static_cast<size_t>(Pick(1, 5));
+      if (Chance(4)) i -= std::min(i, static_cast<size_t>(Pick(1, 5)));
+    }
     return t;
   }
 
@@ -252,6 +269,7 @@ class Job {
     uint64_t before = 0;
     for (int i = 0; i < 24; ++i) {
       before = engine_->Stats().planned;
+      if (varies_) engine_->Mark();
       PlayIteration(t, 0);
       engine_->WaitPlan(-1);
       if (!fault_.empty()) return;
@@ -273,7 +291,7 @@ class Job {
   std::mt19937_64 random_;
   ManagedDeviceMemory device_;
   std::unique_ptr<Engine> engine_;
-  bool may_fail_ = false;
+  bool may_fail_ = false, varies_ = false, marks_ = false;
   bool all_in_arena_ = true;  // and in blocks just as large as asked for
   bool recovered_ = true;
   uint64_t clock_ = 0;
@@ -323,6 +341,15 @@ constexpr uint64_t kGuardedPercent = 95;
 #else
 constexpr uint64_t kGuardedPercent = 97;
 #endif
+
+// What an envelope has learnt from odd iterations, the tail need not fit in.
+TEST(EngineProperty, RandomJobsWhoseIterationsDiffer) { RunJobs(1'000, {.envelopes = true}, 95); }
+TEST(EngineProperty, RandomJobsWhoseIterationsDifferWithFailingDriver) {
+  RunJobs(500, {.fail_every = 60, .envelopes = true, .extents = {uint64_t{1} << 30, 8}}, 0);
+}
+TEST(EngineProperty, RandomJobsWhoseIterationsDifferOnAFixedArena) {
+  RunJobs(300, {.fixed_bytes = uint64_t{64} << 20, .envelopes = true}, 0);
+}
 
 TEST(EngineProperty, RandomJobsWithGuardGaps) { RunJobs(500, {.guarded = true}, kGuardedPercent); }
 

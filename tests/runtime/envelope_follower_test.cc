@@ -16,7 +16,7 @@ class EnvelopeFollowerTest : public testing::Test {
   void Learn(const Layers& layers) {
     PlayStep(layers, &job_);
     truth_ = job_.End(&envelope_);
-    follower_.Restart({});
+    follower_.Start(MakeEnvelopeScript(envelope_, nullptr), {});
   }
   // Plays a step that the follower answers, and merges it. Returns its answers.
   std::vector<uint32_t> Follow(const Layers& layers) {
@@ -38,13 +38,13 @@ class EnvelopeFollowerTest : public testing::Test {
           if (handle.entry != kNone) follower_.Released(handle.entry);
         });
     truth_ = job_.End(&envelope_);
-    follower_.Restart({});
+    follower_.Start(MakeEnvelopeScript(envelope_, nullptr), {});
     return answers;
   }
 
   Envelope envelope_;
   EnvelopeJob job_;
-  EnvelopeFollower follower_{&envelope_};
+  EnvelopeFollower follower_;
   std::vector<uint32_t> truth_;  // of the last step
 };
 
@@ -98,9 +98,9 @@ TEST_F(EnvelopeFollowerTest, HasAlternativesOfTheSize) {
 TEST_F(EnvelopeFollowerTest, AnEntryInUseIsNoCandidate) {
   for (int i = 0; i < 3; ++i) Learn({});
   const uint32_t first = truth_.front();
-  follower_.Restart({first});
+  follower_.Continue(MakeEnvelopeScript(envelope_, nullptr), {first});
   EXPECT_NE(follower_.Next(job_.Sign(30)), first);
-  follower_.Restart({first});
+  follower_.Continue(MakeEnvelopeScript(envelope_, nullptr), {first});
   follower_.Released(first);
   EXPECT_EQ(follower_.Next(job_.Sign(30)), first);
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+#include "packer/block_unit.h"
 #include "runtime/engine/engine.h"
 
 namespace hotpack {
@@ -88,28 +89,69 @@ class CountedDevice : public DeviceMemory {
   uint64_t calls_ = 0, creates_ = 0, maps_ = 0, accesses_ = 0, unmaps_ = 0;
 };
 
+// Reads the engine's figures at each mark.
+class IterationCounter {
+ public:
+  IterationCounter(Engine* engine, std::vector<EngineIteration>* iterations)
+      : engine_(engine), iterations_(iterations) {}
+
+  void Request(uint64_t bytes) {
+    live_ += UnitsOf(bytes) * kBlockUnit;
+    now_.live_peak = std::max(now_.live_peak, live_);
+    ++now_.requests;
+  }
+  void Release(uint64_t bytes) { live_ -= UnitsOf(bytes) * kBlockUnit; }
+  void Close() {
+    const hotpack_stats stats = engine_->Stats();
+    now_.planned = stats.planned - planned_;
+    planned_ = stats.planned;
+    now_.plans = stats.plans;
+    now_.held_peak = engine_->Usage().held_peak;
+    engine_->ResetPeak();
+    if (now_.requests > 0) iterations_->push_back(now_);
+    now_ = {};
+    now_.live_peak = live_;
+  }
+
+ private:
+  Engine* const engine_;
+  std::vector<EngineIteration>* const iterations_;
+  EngineIteration now_;
+  uint64_t live_ = 0, planned_ = 0;
+};
+
 }  // namespace
 
 EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity,
-                            const ExtentLimits& extents) {
+                            const ExtentLimits& extents, bool envelopes) {
   EngineReplay replay;
   CountedDevice device(capacity, extents);
   EngineOptions options;
   options.logical_time = true;
   options.plan_time_limit_ns = kLogicalPlanLimitNs;
+  options.envelopes = envelopes;
   Engine engine(&device, options);
-  absl::flat_hash_map<uint64_t, DeviceAddress> live;
+  struct LiveBlock {
+    DeviceAddress address;
+    uint64_t bytes;
+  };
+  absl::flat_hash_map<uint64_t, LiveBlock> live;
   const bool windowed = recording.window_begin < recording.window_end;
   size_t position = 0;  // in recording.events
   uint64_t request = 0;
+  IterationCounter iterations(&engine, &replay.iterations);
   for (const Event& event : trace.events) {
-    if (event.kind == EventKind::kMark) engine.Mark();
+    if (event.kind == EventKind::kMark) {
+      iterations.Close();
+      engine.Mark();
+    }
     if (event.kind == EventKind::kInterrupt) engine.Interrupt();
     if (event.kind == EventKind::kResume) engine.Resume();
     if (event.kind == EventKind::kRelease) {
       auto block = live.find(event.id);
       if (block == live.end()) continue;
-      engine.Release(block->second, event.stream);
+      engine.Release(block->second.address, event.stream);
+      iterations.Release(block->second.bytes);
       live.erase(block);
       ++position;
     }
@@ -124,7 +166,8 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
       replay.failed_bytes = event.bytes;
       break;
     }
-    live[event.id] = address;
+    live[event.id] = {address, event.bytes};
+    iterations.Request(event.bytes);
     ++request;
     ++position;
   }
@@ -138,7 +181,10 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
   } else if (recording.window_end == recording.events.size()) {
     replay.reserved_window = device.window_peak();
   }
-  replay.reserved_steady = engine.Stats().reserved_steady;
+  iterations.Close();
+  const hotpack_stats stats = engine.Stats();
+  replay.reserved_steady = stats.reserved_steady;
+  replay.planning_ns = stats.planning_ns;
   return replay;
 }
 

@@ -1,0 +1,153 @@
+#include "runtime/engine/envelope_server.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kFirstMarks = 3;    // of the run: a job may change meanwhile, for its own reasons
+constexpr double kPoor = 0.95;         // of an iteration's requests: a script that serves less is of little use
+constexpr double kWell = 0.995;        // an iteration served as well as that has nothing to teach
+constexpr double kHopeless = 0.5;
+constexpr int kHopelessMarks = 16;     // in a row
+constexpr size_t kIterationsKept = 8;  // that wait for the planner
+constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
+
+}  // namespace
+
+// --- what to learn from ----------------------------------------------------------------------------------------------
+
+bool EnvelopeServer::NoteMark(uint64_t count) {
+  constexpr int kMostPoorMarks = 8;
+  const uint64_t requests = stats_->planned() + stats_->dynamic();
+  const uint64_t asked = requests - requests_at_mark_, planned = stats_->planned() - planned_at_mark_;
+  requests_at_mark_ = requests;
+  planned_at_mark_ = stats_->planned();
+  if (asked == 0) return false;
+  last_share_ = static_cast<double>(planned) / static_cast<double>(asked);
+  if (stats_->marks() >= kFirstMarks && !active()) {
+    const auto count_below = [&](double least, int marks_below) {
+      return std::clamp(marks_below + (last_share_ < least ? 1 : -1), 0, kMostPoorMarks);
+    };
+    poor_marks_ = count_below(kPoor, poor_marks_);
+    vain_marks_ = count_below(kHopeless, vain_marks_);
+  }
+  if (!enabled_) return false;
+  marks_.push_back(count);
+  if (marks_.size() > kIterationsKept + 1) marks_.erase(marks_.begin());
+  if (!active()) {
+    learning_ = learning_ || poor_marks_ >= kPoorMarks;
+    return learning_;
+  }
+  hopeless_marks_ = last_share_ < kHopeless ? hopeless_marks_ + 1 : 0;
+  if (hopeless_marks_ >= kHopelessMarks) {
+    GiveUp();
+    return false;
+  }
+  if (last_share_ < kWell && merges_ <= kMerges + stats_->marks() / kMergesPart) return true;
+  if (marks_.size() == 2) {  // nothing waits: this iteration is not learnt from
+    marks_.erase(marks_.begin());
+    taken_.clear();
+  }
+  return false;
+}
+
+bool EnvelopeServer::ServesWell() const { return last_share_ >= kPoor; }
+
+void EnvelopeServer::TakeWork(PlanJob* job) {
+  job->kind = PlanJob::Kind::kEnvelope;
+  job->marks = std::move(marks_);
+  marks_ = {job->marks.back()};
+  merges_ += job->marks.size() - 1;
+  job->taken = std::move(taken_);
+  job->taken_first = taken_first_;
+  taken_.clear();
+}
+
+// --- following -------------------------------------------------------------------------------------------------------
+
+void EnvelopeServer::Change() {
+  if (leaving_) return Leave();
+  std::shared_ptr<const EnvelopeScript> script = std::exchange(pending_, nullptr);
+  const uint64_t bytes = script->places->zone_units * kBlockUnit;
+  const bool same_fragments = active() && follower_.script()->places->fragments == script->places->fragments;
+  if (!same_fragments || !pages_->FitsEnvelopeZone(bytes)) {
+    Leave();
+    if (!pages_->TakeEnvelopeZone(bytes, script->places->fragments)) return;
+  }
+  std::vector<uint32_t> live;
+  for (const auto& [address, block] : blocks_->all()) {
+    if (block.envelope_entry != kNone) live.push_back(block.envelope_entry);
+  }
+  follower_.Continue(std::move(script), live);
+}
+
+// Live blocks become ordinary ones.
+void EnvelopeServer::Leave() {
+  leaving_ = false;
+  pages_->RetireEnvelopeZone();
+  blocks_->ForgetEnvelopeEntries();
+  follower_.Stop();
+  context_.Clear();
+}
+
+void EnvelopeServer::GiveUp() {
+  enabled_ = learning_ = false;
+  leaving_ = active();
+  pending_.reset();
+  taken_ = {};
+  marks_ = {};
+}
+
+EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request,
+                                                 bool only_within, const GrowthPolicy& policy, DeviceAddress* address) {
+  const EnvelopePlace* place = follower_.script()->places->Find(entry);
+  if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
+  for (const uint32_t offset : place->offsets) {
+    if (offset == kNone) continue;
+    *address = follower_.script()->places->AddressOf(offset, pages_->zone().begin);
+    const PageManager::PlaceStatus status =
+        pages_->PlaceInEnvelope(lock, *address, request.units * kBlockUnit, policy);
+    if (status == PageManager::PlaceStatus::kPlaced) return Placing::kPlaced;
+    if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
+  }
+  return Placing::kInUse;
+}
+
+uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
+                               DeviceAddress* address) {
+  const RequestSign sign = context_.Sign(request.units);
+  context_.Clear();
+  uint32_t entry = follower_.Next(sign);
+  // A larger block may use what is free above its place.
+  Placing placing = TryEntry(lock, entry, request, /*only_within=*/false, policy, address);
+  if (placing == Placing::kInUse) {
+    for (const uint32_t other : follower_.Alternatives()) {
+      placing = TryEntry(lock, other, request, /*only_within=*/true, policy, address);
+      entry = other;
+      if (placing != Placing::kInUse) break;
+    }
+  }
+  if (placing != Placing::kPlaced) return kNone;
+  follower_.Placed(entry);
+  NoteTaken(request.ordinal, entry);
+  return entry;
+}
+
+void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {
+  if (taken_.empty()) taken_first_ = ordinal;
+  if (ordinal < taken_first_) return;
+  taken_.resize(std::max<size_t>(taken_.size(), ordinal - taken_first_ + 1), kNone);
+  taken_[ordinal - taken_first_] = entry;
+}
+
+// --- figures ---------------------------------------------------------------------------------------------------------
+
+void EnvelopeServer::AddTo(hotpack_stats* stats) const {
+  if (!active()) return;
+  stats->plan_height = PlanBytes();
+  stats->plan_lower_bound = follower_.script()->places->load_units * kBlockUnit;
+}
+
+}  // namespace hotpack

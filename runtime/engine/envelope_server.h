@@ -1,0 +1,97 @@
+// Serves a job whose iterations differ by the places of an envelope (runtime/script/envelope.h): decides when a job is
+// one, follows it, and says what the planner shall learn from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/engine/dynamic_blocks.h"
+#include "runtime/engine/engine_request.h"
+#include "runtime/engine/engine_stats.h"
+#include "runtime/engine/page_manager.h"
+#include "runtime/script/envelope_follower.h"
+#include "runtime/script/plan_builder.h"
+
+namespace hotpack {
+
+// Guarded by the engine's lock.
+class EnvelopeServer {
+ public:
+  // All must outlive this object. `enabled`: else no job is served by an envelope.
+  EnvelopeServer(PageManager* pages, DynamicBlocks* blocks, EngineStats* stats, bool enabled)
+      : pages_(pages), blocks_(blocks), stats_(stats), enabled_(enabled) {}
+
+  // --- what to learn from ---------------------------------------------------------------------------------------------
+  // The program has marked an iteration's end, after `count` requests. Returns whether the planner shall learn from the
+  // iterations since the last TakeWork.
+  bool NoteMark(uint64_t count);
+  // The job's iterations differ, so scripts of one iteration are not planned for it any more.
+  bool learning() const { return learning_; }
+  // Scripts of one iteration have served hardly anything of the last ones.
+  bool ScriptsServeLittle() const { return vain_marks_ >= kPoorMarks; }
+  // Moves what the planner needs into the job.
+  void TakeWork(PlanJob* job);
+  // Hardly any request of the last iteration was served by best fit.
+  bool ServesWell() const;
+
+  // --- following ------------------------------------------------------------------------------------------------------
+  bool active() const { return follower_.script() != nullptr; }
+  // `script` has places. It is followed from the next call of Change on. Does nothing after GiveUp.
+  void SetPending(std::shared_ptr<const EnvelopeScript> script) {
+    if (enabled_) pending_ = std::move(script);
+  }
+  // Another script, or none, is to be followed from now on: call Change.
+  bool change_due() const { return pending_ != nullptr || leaving_; }
+  // Follows the pending script, or none. Requires that no script of one iteration is followed, and that the zone is not
+  // pinned. Live blocks stay where they are. If there are no addresses for a zone, no envelope is followed.
+  void Change();
+  // Follows no envelope from the next call of Change on, and learns none, for good: it has become too large, or the job
+  // does not fit.
+  void GiveUp();
+
+  // Serves a monitored request at a planned place. Must be called for each of them while active, at once after its
+  // history entry. May release the lock for driver calls. Returns the entry, kNone if no place of a likely entry is
+  // free and has pages.
+  uint32_t Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, DeviceAddress* address);
+  // A block of a monitored request was released. `entry`: that of its place, kNone: it had none.
+  void NoteRelease(uint32_t age, uint32_t entry) {
+    if (!active()) return;
+    context_.Add(age);
+    if (entry != kNone) follower_.Released(entry);
+  }
+
+  // --- figures --------------------------------------------------------------------------------------------------------
+  uint64_t PlanBytes() const { return active() ? follower_.script()->places->zone_units * kBlockUnit : 0; }
+  void AddTo(hotpack_stats* stats) const;
+
+ private:
+  static constexpr int kPoorMarks = 2;  // iterations more than good ones
+
+  enum class Placing : uint8_t { kPlaced, kInUse, kNoPages };
+  Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,
+                   const GrowthPolicy& policy, DeviceAddress* address);
+  void Leave();
+  void NoteTaken(uint64_t ordinal, uint32_t entry);
+
+  PageManager* const pages_;
+  DynamicBlocks* const blocks_;
+  EngineStats* const stats_;
+  bool enabled_;
+  bool learning_ = false, leaving_ = false;
+  // Iterations of which scripts served too little, and hardly anything. A better one takes one back.
+  int poor_marks_ = 0, vain_marks_ = 0;
+  int hopeless_marks_ = 0;     // ... the envelope, in a row
+  uint64_t merges_ = 0;        // iterations handed to the planner
+  double last_share_ = 0;
+  uint64_t planned_at_mark_ = 0, requests_at_mark_ = 0;
+  std::vector<uint64_t> marks_;  // not handed out yet: the beginning of an iteration, and the ends
+  std::shared_ptr<const EnvelopeScript> pending_;
+  EnvelopeFollower follower_;
+  ReleaseContext context_;  // since the last request
+  // By ordinal from taken_first_ on: the entry whose place the request got.
+  std::vector<uint32_t> taken_;
+  uint64_t taken_first_ = 0;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,78 @@
+// Learns an envelope from iterations that have ended, and places its entries: what the planner's thread does for jobs
+// whose iterations differ.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "packer/block_unit.h"
+#include "packer/pack.h"
+#include "profiler/history.h"
+#include "runtime/memory/arena.h"
+#include "runtime/script/envelope.h"
+#include "runtime/script/envelope_script.h"
+
+namespace hotpack {
+
+struct EnvelopeSettings {
+  EnvelopeLimits limits;
+  int64_t pack_ns = 1'000'000'000;  // for one placement
+  bool logical_time = false;        // the limit counts work instead of time (packer/stop.h)
+  // Conflicts of mistakes are kept apart if that raises the height at most by this factor.
+  double mistake_cost = 1.02;
+  uint64_t large_alignment = kBlockUnit;  // bytes: of blocks of at least kLargeBlock
+  uint64_t chunk_bytes = 2 << 20;
+  // Bound the host memory: conflicts take entries² / 8 bytes, moments 4 bytes for each entry that they have.
+  uint64_t most_entries = 20'000, most_moment_entries = 1 << 24;
+};
+
+// Returns the requests [begin, end) of the history's tail as an iteration. The tail must end no later than the job is
+// now, and hold all of them; what was released in the iteration is known as far as the tail goes back. O(tail).
+std::vector<EnvelopeRequest> EnvelopeIteration(const HistoryTail& tail, uint64_t begin, uint64_t end);
+
+// Not thread-safe: one thread learns, and hands scripts to the one that follows.
+class EnvelopeLearner {
+ public:
+  explicit EnvelopeLearner(const EnvelopeSettings& settings) : settings_(settings), envelope_(settings.limits) {}
+
+  // As Envelope::Merge.
+  std::vector<uint32_t> Merge(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
+                              const Envelope::ReleasedAt& released_at) {
+    return envelope_.Merge(first, iteration, released_at);
+  }
+  // Returns whether the envelope has outgrown its limits. It must not be merged into any more.
+  bool Full() const;
+  bool changed() const { return envelope_.changed(); }  // since the last placement
+  const Envelope& envelope() const { return envelope_; }
+  const std::shared_ptr<const EnvelopePlaces>& places() const { return places_; }
+
+  // Places all entries. `fragments`: memory outside the zone that is held anyway, ascending; blocks are placed there if
+  // that lowers the zone by at least one chunk. Null: those of the last placement. `cancel`: may be set from another
+  // thread; null: never. Returns nanoseconds of packing: of the clock, or of work.
+  int64_t Place(const std::vector<AddressRange>* fragments = nullptr, const std::atomic<bool>* cancel = nullptr);
+  std::shared_ptr<const EnvelopeScript> Script() const { return MakeEnvelopeScript(envelope_, places_); }
+
+ private:
+  struct Packed {
+    Instance instance;
+    std::vector<uint32_t> index;  // entries of the blocks; walls come after them
+    PackResult result;
+    std::vector<Fragment> fragments;
+    uint32_t zone_offset = 0;
+    Bytes ZoneBytes() const { return result.placement.height - Bytes{zone_offset} * Bytes{kBlockUnit}; }
+  };
+  Packed PackEntries(bool with_mistakes, const std::vector<AddressRange>& fragments,
+                     const std::atomic<bool>* cancel) const;
+
+  const EnvelopeSettings settings_;
+  Envelope envelope_;
+  std::vector<AddressRange> fragments_;  // of the last placement
+  std::shared_ptr<const EnvelopePlaces> places_;
+};
+
+// Returns whether a further plan is within the credit: plans grow with the logarithm of the iterations.
+bool WithinPlanCredit(uint64_t plans, uint64_t iterations);
+
+}  // namespace hotpack

@@ -1,0 +1,35 @@
+#include "runtime/script/envelope_script.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "packer/block_unit.h"
+
+namespace hotpack {
+
+uint64_t EnvelopePlaces::AddressOf(uint32_t offset, uint64_t zone) const {
+  if (offset >= zone_offset) return zone + uint64_t{offset - zone_offset} * kBlockUnit;
+  const auto after = std::upper_bound(fragments.begin(), fragments.end(), offset,
+                                      [](uint32_t at, const Fragment& fragment) { return at < fragment.offset; });
+  return std::prev(after)->address + uint64_t{offset - std::prev(after)->offset} * kBlockUnit;
+}
+
+std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelope,
+                                                         std::shared_ptr<const EnvelopePlaces> places) {
+  auto script = std::make_shared<EnvelopeScript>();
+  script->entries = envelope.entries();
+  script->order = envelope.order();
+  script->positions = envelope.positions();
+  script->last_entry = envelope.last_entry();
+  script->branch = envelope.branch();
+  script->places = std::move(places);
+  for (uint32_t e = 0; e < script->entries.size(); ++e) script->overlaps.push_back(envelope.moments().Overlaps(e));
+  for (const uint32_t e : script->order) {
+    for (const uint64_t context : script->entries[e].contexts) script->by_context.emplace(context, e);
+    for (const uint32_t units : script->entries[e].sizes) script->by_units.emplace(units, e);
+  }
+  return script;
+}
+
+}  // namespace hotpack

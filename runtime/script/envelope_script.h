@@ -1,0 +1,54 @@
+// What a job follows of an envelope at one moment: its entries, and the places of their blocks. Immutable once made,
+// so that a thread may follow it while another one merges.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/script/envelope.h"
+
+namespace hotpack {
+
+// Where blocks of an entry go, in units of 512 bytes: in the placement's own space, as Script has it.
+struct EnvelopePlace {
+  uint32_t room = 0;                    // units; 0: no place
+  uint32_t offsets[2] = {kNone, kNone};  // two for an entry that overlaps itself
+
+  bool operator==(const EnvelopePlace&) const = default;
+};
+
+// A placement of an envelope's entries.
+struct EnvelopePlaces {
+  std::vector<EnvelopePlace> by_entry;  // entries that came later have none
+  std::vector<Fragment> fragments;  // memory outside the zone that is held anyway, ascending
+  uint32_t zone_offset = 0;         // where the zone begins in the space
+  uint64_t zone_units = 0;          // its height
+  uint64_t load_units = 0;          // of all rooms: no placement is lower, zone and fragments together
+
+  // Returns the device address of an offset. `zone`: the zone's beginning.
+  uint64_t AddressOf(uint32_t offset, uint64_t zone) const;
+  const EnvelopePlace* Find(uint32_t entry) const {
+    return entry < by_entry.size() && by_entry[entry].room > 0 ? &by_entry[entry] : nullptr;
+  }
+};
+
+struct EnvelopeScript {
+  std::vector<EnvelopeEntry> entries;
+  std::vector<uint32_t> order, positions;  // as in Envelope
+  std::vector<uint8_t> overlaps;           // by entry: LiveMoments::Overlaps
+  uint32_t last_entry = kNone, branch = 0;
+  std::unordered_multimap<uint64_t, uint32_t> by_context, by_units;  // entries that were seen with it
+  std::shared_ptr<const EnvelopePlaces> places;                      // null: none are planned
+
+  uint32_t NextBranch(uint32_t from, uint32_t to, uint32_t before) const {
+    return EnvelopeBranch(entries[from], positions[from], positions[to], before);
+  }
+};
+
+// O(entries).
+std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelope,
+                                                         std::shared_ptr<const EnvelopePlaces> places);
+
+}  // namespace hotpack
