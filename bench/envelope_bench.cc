@@ -85,7 +85,8 @@ hotpack::EngineIteration Sum(const std::vector<hotpack::EngineIteration>& iterat
 
 void PrintIterations(const EnginePlay& play) {
   std::printf("%s, %s envelopes\n\n", play.name.c_str(), play.envelopes ? "with" : "without");
-  std::printf("| iteration | requests | planned, %% | held, MiB | live, MiB | plans |\n|---:|---:|---:|---:|---:|---:|\n");
+  std::printf(
+      "| iteration | requests | planned, %% | held, MiB | live, MiB | plans |\n|---:|---:|---:|---:|---:|---:|\n");
   for (size_t i = 0; i < play.replay.iterations.size(); ++i) {
     const hotpack::EngineIteration& each = play.replay.iterations[i];
     std::printf("| %zu | %zu | %.2f | %.1f | %.1f | %zu |\n", i, size_t{each.requests},
@@ -115,7 +116,8 @@ void PlayOnEngine(const std::vector<std::pair<std::string, hotpack::Trace>>& tra
     if (iterations) PrintIterations(plays.back());
   }
   std::printf(
-      "| recording | envelopes | iterations | planned, %% | ... in the last third | plans (limit) | held, MiB | live, MiB "
+      "| recording | envelopes | iterations | planned, %% | ... in the last third | plans (limit) | held, MiB | live, "
+      "MiB "
       "| held in the last third | live in it | planning, ms |\n");
   std::printf("|:---|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (const EnginePlay& play : plays) PrintRow(play);

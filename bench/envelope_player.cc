@@ -87,8 +87,8 @@ bool Player::Place(PlayedBlock* block, EnvelopeIterationFigures* figures) {
     return true;
   }
   const EnvelopePlace* place = learner_.places()->Find(block->entry);
-  ++(block->entry == kNone       ? figures->unknown
-     : place == nullptr          ? figures->unplaced
+  ++(block->entry == kNone        ? figures->unknown
+     : place == nullptr           ? figures->unplaced
      : block->units > place->room ? figures->too_large
                                   : figures->displaced);
   return false;

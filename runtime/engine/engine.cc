@@ -32,8 +32,9 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       recording_(options.trace, options.note_launches, &nodes_),
       comparison_(service, options.never_hot_requests),
       warm_(AlignedPlan(options), memory->TotalBytes(), &history_, &pages_, &scripts_, &stats_, &saver_),
-      scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_, &envelope_}, options.plan_time_limit_ns,
-                 options.logical_time, options.stream_edges, [this] { Save(options_.plan_time_limit_ns); }) {
+      scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_, &envelope_},
+                 options.plan_time_limit_ns, options.logical_time, options.stream_edges,
+                 [this] { Save(options_.plan_time_limit_ns); }) {
   attention_ = guards_ != nullptr;
   pages_.SetLargeAlignment(options.large_alignment);
   FlushStats();

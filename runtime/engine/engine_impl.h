@@ -1,7 +1,8 @@
 // The engine: the path of a request and of a release, and the order of steps at an iteration's end. Its parts have
 // files of their own. Calls go downwards only:
 //
-//   Engine::Impl ─► WarmStart, PlanSaver, PlanScheduler ─► ScriptSwitcher ─► PageManager ─► DynamicBlocks
+//   Engine::Impl ─► WarmStart, PlanSaver, PlanScheduler ─► ScriptSwitcher, EnvelopeServer ─► PageManager
+//                                                                                              └─► DynamicBlocks
 //              └──► SpillPolicy, EngineStats, FastPath, DriverComparison (leaves)
 //
 // One lock (mutex_) guards all of it. Lock order: PageManager's changes of pages, the engine's lock, the plan worker's.

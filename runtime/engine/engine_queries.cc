@@ -69,7 +69,8 @@ void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped
   if (abandoned()) return;
   EngineLock lock(mutex_);
   if (pages_.base() == 0) return;
-  for (const auto& [address, block] : blocks_.all()) blocks->push_back({address, block.units * kBlockUnit, block.envelope_entry != kNone});
+  for (const auto& [address, block] : blocks_.all())
+    blocks->push_back({address, block.units * kBlockUnit, block.envelope_entry != kNone});
   const Follower& follower = scripts_.follower();
   if (follower.active()) {
     for (const Follower::Range& range : follower.LiveRanges()) {

@@ -38,7 +38,7 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
   if (monitored && envelope_.active()) {
     status = ServeByEnvelope(lock, request, address);
   } else if (monitored && !warm_.matching() && !warm_.on_trial() &&
-      (!scripts_.Follows() || !scripts_.follower().Expects(request.units))) {
+             (!scripts_.Follows() || !scripts_.follower().Expects(request.units))) {
     scripts_.MaybeSwitch(request.ordinal);
   }
   if (monitored && scripts_.follower().active() && (by_script || !warm_.in_force())) {

@@ -6,12 +6,12 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kFirstMarks = 3;    // of the run: a job may change meanwhile, for its own reasons
-constexpr double kPoor = 0.95;         // of an iteration's requests: a script that serves less is of little use
-constexpr double kWell = 0.995;        // an iteration served as well as that has nothing to teach
+constexpr uint64_t kFirstMarks = 3;  // of the run: a job may change meanwhile, for its own reasons
+constexpr double kPoor = 0.95;       // of an iteration's requests: a script that serves less is of little use
+constexpr double kWell = 0.995;      // an iteration served as well as that has nothing to teach
 constexpr double kHopeless = 0.5;
-constexpr int kHopelessMarks = 16;     // in a row
-constexpr size_t kIterationsKept = 8;  // that wait for the planner
+constexpr int kHopelessMarks = 16;                 // in a row
+constexpr size_t kIterationsKept = 8;              // that wait for the planner
 constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
 
 }  // namespace
@@ -107,8 +107,7 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   for (const uint32_t offset : place->offsets) {
     if (offset == kNone) continue;
     *address = follower_.script()->places->AddressOf(offset, pages_->zone().begin);
-    const PageManager::PlaceStatus status =
-        pages_->PlaceInEnvelope(lock, *address, request.units * kBlockUnit, policy);
+    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, request.units * kBlockUnit, policy);
     if (status == PageManager::PlaceStatus::kPlaced) return Placing::kPlaced;
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
   }

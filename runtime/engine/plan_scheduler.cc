@@ -172,8 +172,8 @@ bool PlanScheduler::MayPlanScripts() const {
   return !parts_.envelope->learning() && !parts_.envelope->ScriptsServeLittle();
 }
 
-// Remembers the sizes of the iteration that ends with the request before `count`. Returns whether one of the last marked
-// ones had the same. O(requests).
+// Remembers the sizes of the iteration that ends with the request before `count`. Returns whether one of the last
+// marked ones had the same. O(requests).
 bool PlanScheduler::RepeatsMarked(uint64_t count) {
   const History& history = *parts_.history;
   if (!history.Holds(last_mark_)) return false;
@@ -214,7 +214,8 @@ bool PlanScheduler::Improve(bool displaced) {
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();
   Variant* variant = scripts.variants().Find(number);
-  const bool may_replan = !scripts.pending() && !worker_.Busy() && MayPlanScripts() && (variant == nullptr || variant->MayReplan());
+  const bool may_replan =
+      !scripts.pending() && !worker_.Busy() && MayPlanScripts() && (variant == nullptr || variant->MayReplan());
   bool posted = false;
   // A permanent block lies where the script wants to serve: use the same plan at other addresses. (If there are few
   // chunks, one more costs more than that.)

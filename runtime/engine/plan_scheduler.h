@@ -105,8 +105,8 @@ class PlanScheduler {
   uint64_t shape_scan_interval_ = kMinNewRequests;
   bool shapes_found_ = false;  // the last scan found some
   uint64_t divergences_at_scan_ = 0;
-  uint64_t last_mark_ = 0;      // requests before it
-  uint64_t marked_length_ = 0;  // requests between the last two
+  uint64_t last_mark_ = 0;                // requests before it
+  uint64_t marked_length_ = 0;            // requests between the last two
   std::array<uint64_t, 16> marked_ = {};  // hashes of the sizes of the last marked iterations that left their script
   uint64_t divergences_at_mark_ = 0;
   uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again

@@ -105,7 +105,7 @@ class Envelope {
   // the other conflicts with.
   Instance ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const;
   bool Mistaken() const { return !mistaken_.empty(); }
-  uint64_t LoadUnits() const;  // of the entries that have a place, without headroom
+  uint64_t LoadUnits() const;      // of the entries that have a place, without headroom
   uint64_t RoomLoadUnits() const;  // of their places
   // The size of an entry's place: with headroom if its size has changed. Of a size that grows most of the time, what it
   // will have after as many iterations again.

@@ -49,7 +49,7 @@ std::vector<uint32_t> AlignIteration(const std::vector<EnvelopeEntry>& entries, 
   if (begin > 0) result[--begin] = kNone;  // the last one may fit better elsewhere
   while (order_end > begin && end > begin && alike(order_end - 1, end - 1)) result[--end] = order[--order_end];
   const size_t columns = order_end - begin, rows = end - begin;
-  if (columns == 0 || rows == 0) return result;
+  if (columns == 0 || rows == 0 || rows > kMostAlignedCells / columns) return result;
 
   enum Step : uint8_t { kSkipEntry, kSkipRequest, kMatch };
   std::vector<uint8_t> steps((rows + 1) * (columns + 1));

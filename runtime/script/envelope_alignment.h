@@ -8,6 +8,9 @@
 
 namespace hotpack {
 
+// Parts that are not alike and have more pairs of entry and request are not aligned: bounds time and memory of a merge.
+inline constexpr size_t kMostAlignedCells = size_t{1} << 26;
+
 // Returns the entry of each request, kNone for those without one. Entries are taken in their order, each at most once.
 // `lives`: LifeClass of each request's block. `equal_sizes`: only sizes that the entry has had are aligned. Dynamic
 // programming (Needleman and Wunsch 1970) between the common beginning and the common end; O(entries · requests) time

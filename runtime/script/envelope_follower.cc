@@ -42,9 +42,7 @@ void EnvelopeFollower::Stop() {
   past_.clear();
 }
 
-bool EnvelopeFollower::Busy(uint32_t entry) const {
-  return live_[entry] > (script_->overlaps[entry] != 0 ? 1u : 0u);
-}
+bool EnvelopeFollower::Busy(uint32_t entry) const { return live_[entry] > (script_->overlaps[entry] != 0 ? 1u : 0u); }
 
 int EnvelopeFollower::SizeScore(const EnvelopeEntry& entry, uint32_t units) const {
   if (units == entry.last_units || entry.HasSize(units)) return kSeenSize;

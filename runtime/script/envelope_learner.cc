@@ -46,8 +46,7 @@ EnvelopeLearner::Packed EnvelopeLearner::PackEntries(bool with_mistakes, const s
   if (!fragments.empty()) {
     Clock length = 0;
     for (const Block& block : packed.instance.blocks) length = std::max(length, block.residency.back().end);
-    packed.fragments =
-        LayOut(fragments, settings_.large_alignment, length, &packed.instance, &packed.zone_offset);
+    packed.fragments = LayOut(fragments, settings_.large_alignment, length, &packed.instance, &packed.zone_offset);
   }
   WorkClock clock;
   PackOptions options;
@@ -70,7 +69,8 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
     spent += other.result.nanoseconds;
     if (other.result.status == PackStatus::kOk && other.ZoneBytes() <= most) best = std::move(other);
   };
-  if (!keeps && !fragments_.empty()) try_other(false, true, best.ZoneBytes() - static_cast<Bytes>(settings_.chunk_bytes));
+  if (!keeps && !fragments_.empty())
+    try_other(false, true, best.ZoneBytes() - static_cast<Bytes>(settings_.chunk_bytes));
   if (envelope_.Mistaken()) {
     const auto most = static_cast<Bytes>(static_cast<double>(best.ZoneBytes()) * settings_.mistake_cost);
     try_other(true, !best.fragments.empty(), most);

@@ -13,7 +13,7 @@ namespace hotpack {
 
 // Where blocks of an entry go, in units of 512 bytes: in the placement's own space, as Script has it.
 struct EnvelopePlace {
-  uint32_t room = 0;                    // units; 0: no place
+  uint32_t room = 0;                     // units; 0: no place
   uint32_t offsets[2] = {kNone, kNone};  // two for an entry that overlaps itself
 
   bool operator==(const EnvelopePlace&) const = default;
@@ -22,10 +22,10 @@ struct EnvelopePlace {
 // A placement of an envelope's entries.
 struct EnvelopePlaces {
   std::vector<EnvelopePlace> by_entry;  // entries that came later have none
-  std::vector<Fragment> fragments;  // memory outside the zone that is held anyway, ascending
-  uint32_t zone_offset = 0;         // where the zone begins in the space
-  uint64_t zone_units = 0;          // its height
-  uint64_t load_units = 0;          // of all rooms: no placement is lower, zone and fragments together
+  std::vector<Fragment> fragments;      // memory outside the zone that is held anyway, ascending
+  uint32_t zone_offset = 0;             // where the zone begins in the space
+  uint64_t zone_units = 0;              // its height
+  uint64_t load_units = 0;              // of all rooms: no placement is lower, zone and fragments together
 
   // Returns the device address of an offset. `zone`: the zone's beginning.
   uint64_t AddressOf(uint32_t offset, uint64_t zone) const;

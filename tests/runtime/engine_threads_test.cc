@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -41,7 +42,8 @@ class LiveMap {
 
 class Stress {
  public:
-  Stress(uint64_t device_bytes, uint64_t seed) : seed_(seed), device_(device_bytes, 64 << 10), engine_(&device_, {}) {}
+  Stress(uint64_t device_bytes, uint64_t seed, const EngineOptions& options = {})
+      : seed_(seed), device_(device_bytes, 64 << 10), engine_(&device_, options) {}
   ~Stress() {
     EXPECT_EQ(map_.overlaps(), 0);
     EXPECT_EQ(wrong_, 0);
@@ -83,12 +85,12 @@ class Stress {
     for (DeviceAddress address : live) Give(address);
   }
   // An iteration, with one block carried from each to the next.
-  void Iterate(int iterations, int requests) {
+  void Iterate(int iterations, int requests, int scale = 1) {
     DeviceAddress carried = 0;
     for (int i = 0; i < iterations; ++i) {
       std::vector<DeviceAddress> live;
       for (int k = 0; k < requests; ++k) {
-        live.push_back(Ask(1000 + k * 7919 % 200000));
+        live.push_back(Ask(static_cast<uint64_t>(scale * (1000 + k * 7919 % 200000))));
         if (k % 3 == 2) {
           Give(live[live.size() - 2]);
           live.erase(live.end() - 2);
@@ -197,6 +199,39 @@ TEST(EngineThreads, Marks) {
   }
   stop = true;
   other.join();
+  EXPECT_GT(stress.engine().Stats().planned, 0u);
+}
+
+// Places of an envelope, while other threads request, and take pages from under free places.
+TEST(EngineThreads, IterationsThatDiffer) {
+  EngineOptions options;
+  options.envelopes = true;
+  options.plan_time_limit_ns = 3'000'000;
+  Stress stress(uint64_t{512} << 20, TestSeed(), options);
+  std::mt19937_64 random(TestSeed());
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  others.emplace_back([&] {
+    while (!stop) {
+      stress.engine().Trim(uint64_t{1} << 20);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  others.emplace_back([&] {
+    for (int thread = 1; !stop; ++thread) {
+      stress.Random(thread, 40);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  });
+  for (int i = 0; i < 40; ++i) {
+    if (i == 25) {
+      stop = true;  // from now on alone
+      for (std::thread& other : others) other.join();
+    }
+    stress.Iterate(1, 60, 2 + static_cast<int>(random() % 5));
+    stress.engine().Mark();
+    stress.engine().WaitPlan(-1);
+  }
   EXPECT_GT(stress.engine().Stats().planned, 0u);
 }
 

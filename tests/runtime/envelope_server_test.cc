@@ -11,7 +11,7 @@ namespace {
 
 class EnvelopeServerTest : public testing::Test {
  protected:
-  // An iteration of a hundred requests, of which `planned` were served by plan, ends. Returns whether it is learnt from.
+  // An iteration of a hundred requests ends, of which `planned` were served by plan. Returns whether it is learnt from.
   bool End(uint64_t planned) {
     for (uint64_t i = 0; i < 100; ++i) {
       if (i < planned) {

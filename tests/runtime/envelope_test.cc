@@ -296,5 +296,21 @@ TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
   }
 }
 
+// A merge takes bounded time and memory, whatever the iteration.
+TEST(AlignIteration, PartsThatAreTooLongAreNotAligned) {
+  constexpr size_t kSide = 8193;
+  static_assert(kSide * kSide > kMostAlignedCells);
+  EnvelopeEntry entry;
+  entry.max_units = entry.min_units = entry.last_units = 20;
+  entry.requests = 5;
+  entry.sizes = {20};
+  std::vector<uint32_t> order(kSide);
+  std::iota(order.begin(), order.end(), 0);
+  const std::vector<EnvelopeRequest> iteration(kSide, {{21, 0, 1}, 0, kNone});
+  EXPECT_EQ(
+      AlignIteration(std::vector<EnvelopeEntry>(kSide, entry), order, iteration, std::vector<int>(kSide, 4), false),
+      std::vector<uint32_t>(kSide, kNone));
+}
+
 }  // namespace
 }  // namespace hotpack

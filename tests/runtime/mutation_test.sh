@@ -18,6 +18,7 @@ against_model() { HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest
 what_the_test_says() {
   grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal'
 }
+of_other_iterations() { HOTPACK_TEST_SEQUENCES=600 timeout 300 "$work/mutant" --gtest_filter=*IterationsDiffer; }
 in_large_handles() { timeout 300 "$work/mutant" --gtest_filter=*InLargeHandles; }
 link=link_test check=against_model report=what_the_test_says
 
@@ -33,7 +34,7 @@ mutant "pages taken from under the script" runtime/script/follower.cc \
 mutant "pages given back under live blocks" runtime/engine/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
 mutant "pages given back behind the script" runtime/engine/page_manager.cc \
-  "follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
+  "if (!envelope_.open()) follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
 mutant "a place of the script in which something lives" runtime/engine/page_manager.cc \
   "if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;" ""
 mutant "pages moved under unfinished work" runtime/memory/page_mover.cc "if (wait != DeviceWait::kDone) {" \
@@ -43,4 +44,20 @@ mutant "a handle of which the end is live" runtime/memory/arena.cc \
   "if (extent.begin + extent.bytes <= end) function(extent);" "function(extent);"
 mutant "a handle of which the beginning is live" runtime/memory/arena.cc "if (extent.begin < begin) break;" ""
 mutant "a part of a handle of the zone" runtime/engine/page_manager.cc "begin = extent.begin;" "begin = end - chunk;"
+check=of_other_iterations
+unbroken "an envelope, unchanged" runtime/engine/envelope_zone.cc "live_.clear();" "live_.clear();  "
+mutant "a place of an envelope, and the block above it" runtime/engine/envelope_zone.cc \
+  "if (next != live_.end() && next->first < begin + bytes) return false;" ""
+mutant "a place of an envelope, and the block below it" runtime/engine/envelope_zone.cc \
+  "if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > begin) return false;" ""
+mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
+  "const bool used = below != live_.rend() && below->first + below->second > begin;" "const bool used = false;"
+mutant "a place across the end of a fragment" runtime/engine/page_manager.cc \
+  "if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;" ""
+mutant "a block that lay in a fragment before" runtime/engine/page_manager.cc "AddForeign(address, block.bytes);" ""
+mutant "a place of an envelope without pages" runtime/engine/page_manager.cc \
+  "if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;" "return PlaceStatus::kPlaced;"
+mutant "blocks of an envelope that has ended" runtime/engine/page_manager.cc \
+  "const std::vector<AddressRange> in_zone = envelope_.Live(true), outside = envelope_.Live(false);" \
+  "const std::vector<AddressRange> in_zone, outside = envelope_.Live(false);"
 end_of_mutants

@@ -12,9 +12,9 @@ namespace hotpack {
 
 // Between two marks, and before the first one.
 struct EngineIteration {
-  uint64_t requests = 0, planned = 0;       // planned: served by script or envelope
-  uint64_t held_peak = 0, live_peak = 0;    // bytes
-  uint64_t plans = 0;                       // so far
+  uint64_t requests = 0, planned = 0;     // planned: served by script or envelope
+  uint64_t held_peak = 0, live_peak = 0;  // bytes
+  uint64_t plans = 0;                     // so far
 };
 
 struct EngineReplay {
