@@ -330,7 +330,7 @@ bool PageManager::FitsZone(const Script& script) const {
 
 void PageManager::BeginScript() {
   zone_used_ = std::max(zone_used_, follower_->script().height_bytes);
-  if (fragments_.empty()) TakeFragments(follower_->script().fragments);
+  if (fragments_.ranges().empty()) TakeFragments(follower_->script().fragments);
   MarkMappedEntries();
   map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
   zone_searches_ = 0;
@@ -338,48 +338,16 @@ void PageManager::BeginScript() {
   arena_.NewEpoch();  // free chunks that the next iteration does not use are given back at its end
 }
 
-bool PageManager::HavePages(const std::vector<Fragment>& fragments) const {
-  return std::all_of(fragments.begin(), fragments.end(), [&](const Fragment& fragment) {
-    return arena_.Mapped(fragment.address, fragment.units * kBlockUnit);
-  });
-}
-
-// Scripts that take turns use the same fragments, but not each uses all of them.
-bool PageManager::HaveFragments(const Script& script) const {
-  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
-    return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& held) {
-      return held.begin <= fragment.address &&
-             fragment.address + fragment.units * kBlockUnit <= held.begin + held.bytes;
-    });
-  });
-}
-
-void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
-  for (const AddressRange& fragment : fragments_) {
-    DeviceAddress from = fragment.begin, end = fragment.begin + fragment.bytes;
-    for (const AddressRange& block : live) {
-      if (block.begin + block.bytes <= from || block.begin >= end) continue;
-      if (block.begin > from) arena_.Free(from, block.begin - from);
-      from = block.begin + block.bytes;
-    }
-    if (from < end) arena_.Free(from, end - from);
-  }
-  fragments_.clear();
-}
-
 // Reserves the fragments. Blocks that still lie there are waited for.
 void PageManager::TakeFragments(const std::vector<Fragment>& fragments) {
-  for (const Fragment& fragment : fragments) {
-    AddressRange range{fragment.address, fragment.units * kBlockUnit};
-    if (!arena_.TakeRange(range)) continue;  // FragmentsHavePages was true: all have their pages
-    fragments_.push_back(range);
+  fragments_.Take(fragments);
+  for (const AddressRange& range : fragments_.ranges()) {
     blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
       if (block.foreign) return;
       block.foreign = true;
       AddForeign(address, block.bytes);
     });
   }
-  std::sort(fragments_.begin(), fragments_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
 }
 
 // A block lies where the followed script or envelope has places.
@@ -394,21 +362,13 @@ void PageManager::AddForeign(DeviceAddress address, uint64_t bytes) {
 void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments) {
   arena_.RetireZone(zone_, in_zone);
   zone_ = {};
-  FreeFragments(in_fragments);
+  fragments_.Free(in_fragments);
   map_state_ = MapState::kPartial;
 }
 
 // Frees the parts of `range` that lie neither in the zone nor in a fragment of the script.
 void PageManager::FreeOutside(const AddressRange& range) {
-  if (InZone(range)) return;  // blocks never cross the zone's ends
-  DeviceAddress from = range.begin, end = range.begin + range.bytes;
-  for (const AddressRange& fragment : fragments_) {
-    if (fragment.begin + fragment.bytes <= from) continue;
-    if (fragment.begin >= end) break;
-    if (fragment.begin > from) arena_.Free(from, fragment.begin - from);
-    from = fragment.begin + fragment.bytes;
-  }
-  if (from < end) arena_.Free(from, end - from);
+  if (!InZone(range)) fragments_.FreeOutside(range);  // blocks never cross the zone's ends
 }
 
 AddressRange PageManager::EntryRange(uint32_t entry) const {
@@ -417,19 +377,13 @@ AddressRange PageManager::EntryRange(uint32_t entry) const {
 
 // Returns whether the range lies in the zone or in one fragment.
 bool PageManager::IsPlanned(const AddressRange& range) const {
-  if (InZone(range)) return range.begin + range.bytes <= zone_.begin + zone_.bytes;
-  return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& fragment) {
-    return range.begin >= fragment.begin && range.begin + range.bytes <= fragment.begin + fragment.bytes;
-  });
+  return InZone(range) ? range.begin + range.bytes <= zone_.begin + zone_.bytes : fragments_.Contain(range);
 }
 
-// Returns whether a place of the script may be handed out. Its zone is mapped chunk by chunk. A fragment has all its
-// pages if it is held at all.
+// Returns whether a place may be handed out. The zone is mapped chunk by chunk. A fragment has all its pages if it is
+// held at all.
 bool PageManager::HasPages(const AddressRange& range) const {
-  if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
-  auto it = std::upper_bound(fragments_.begin(), fragments_.end(), range.begin,
-                             [](DeviceAddress begin, const AddressRange& fragment) { return begin < fragment.begin; });
-  return it != fragments_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
+  return InZone(range) ? arena_.Mapped(range.begin, range.bytes) : fragments_.Contain(range);
 }
 
 void PageManager::MarkMappedEntries() {
@@ -500,7 +454,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
 // --- an envelope's zone ----------------------------------------------------------------------------------------------
 
 bool PageManager::TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments) {
-  if (!HavePages(fragments) || !TakeAddresses(bytes)) return false;
+  if (!fragments_.HavePages(fragments) || !TakeAddresses(bytes)) return false;
   envelope_.Open(zone_);
   envelope_iterations_ = 0;
   TakeFragments(fragments);
@@ -552,7 +506,7 @@ bool PageManager::PlaceInGap(uint64_t bytes, DeviceAddress* address) {
   if (!envelope_.open() || mapping_entries_ != 0) return false;
   uint64_t gap = UINT64_MAX;
   DeviceAddress found = envelope_.FindGap(arena_, zone_, bytes, arena_.AlignmentOf(bytes), &gap);
-  for (const AddressRange& fragment : fragments_) {
+  for (const AddressRange& fragment : fragments_.ranges()) {
     const DeviceAddress other = envelope_.FindGap(arena_, fragment, bytes, arena_.AlignmentOf(bytes), &gap);
     if (other != 0) found = other;
   }

@@ -10,6 +10,7 @@
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_request.h"
 #include "runtime/engine/envelope_zone.h"
+#include "runtime/engine/held_fragments.h"
 #include "runtime/engine/page_wait.h"
 #include "runtime/engine/spill_policy.h"
 #include "runtime/include/hotpack.h"
@@ -82,16 +83,19 @@ class PageManager {
   // --- the followed script's zone and fragments --------------------------------------------------------------------
   // Returns whether pages are being changed: then the script and its zone must stay.
   bool zone_pinned() const { return page_work_ || mapping_entries_ != 0; }
-  bool TakeZone(const Script& script);             // fresh addresses. Returns false if there are none
-  bool FitsZone(const Script& script) const;       // whether the script can be followed in the current zone
-  void BeginScript();                              // the follower has started a script in the zone
-  bool HaveFragments(const Script& script) const;  // whether the held fragments include all fragments of the script
-  bool FragmentsHavePages(const Script& script) const { return HavePages(script.fragments); }
-  void FreeFragments(const std::vector<AddressRange>& live);  // `live`: the parts in use, ascending
+  bool TakeZone(const Script& script);        // fresh addresses. Returns false if there are none
+  bool FitsZone(const Script& script) const;  // whether the script can be followed in the current zone
+  void BeginScript();                         // the follower has started a script in the zone
+  // Whether the held fragments include all fragments of the script.
+  bool HaveFragments(const Script& script) const { return fragments_.Include(script.fragments); }
+  bool FragmentsHavePages(const Script& script) const { return fragments_.HavePages(script.fragments); }
+  void FreeFragments(const std::vector<AddressRange>& live) {
+    fragments_.Free(live);
+  }  // `live`: those in use, ascending
   // Ends the script: its zone and fragments become ordinary memory. `in_zone`, `in_fragments`: the parts in use,
   // ascending.
   void RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments);
-  std::vector<AddressRange> fragments() const { return fragments_; }
+  std::vector<AddressRange> fragments() const { return fragments_.ranges(); }
   uint64_t zone_used() const { return zone_used_; }  // bytes of the zone used so far, by the highest script
   // Unmaps free memory to get free addresses, because a script found none for its zone. The pages go to the pool.
   void ReclaimAddresses(EngineLock& lock);
@@ -103,8 +107,7 @@ class PageManager {
   // there are no addresses, or no pages in a fragment.
   bool TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments);
   void RetireEnvelopeZone();  // its blocks become ordinary ones
-  // Places a block at an address of the zone or a fragment. Maps pages where there are none. `within`: the bytes of the
-  // zone that the placement uses.
+  // Places a block at an address of the zone or a fragment. Maps pages where there are none.
   PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);
   // An iteration that the envelope served has ended. After 1, 2, 4, ... of them, gives back the memory outside the zone
   // that was not used since the last time.
@@ -156,7 +159,6 @@ class PageManager {
   AddressRange EntryRange(uint32_t entry) const;
   bool IsPlanned(const AddressRange& range) const;
   bool HasPages(const AddressRange& range) const;
-  bool HavePages(const std::vector<Fragment>& fragments) const;
   AddressRange ZoneInUse() const;
   void MarkMappedEntries();
   void MapFromFreePages(PageScope& scope, const GrowthPolicy& policy);
@@ -180,9 +182,9 @@ class PageManager {
   PageWait wait_;
   DeviceAddress base_ = 0;
   AddressRange zone_;
-  std::vector<AddressRange> fragments_;  // those that the followed script uses, ascending
-  bool page_work_ = false;               // pages are being changed without the engine's lock: the zone must stay
-  int mapping_entries_ = 0;              // claimed entries whose pages are not mapped yet: the script must stay
+  HeldFragments fragments_{&arena_};
+  bool page_work_ = false;   // pages are being changed without the engine's lock: the zone must stay
+  int mapping_entries_ = 0;  // claimed entries whose pages are not mapped yet: the script must stay
   MapState map_state_ = MapState::kPartial;
   Growth growth_ = Growth::kUnchanged;
   uint64_t zone_used_ = 0;
