@@ -27,7 +27,7 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       blocks_(&nodes_),
       scripts_(&history_, &pages_, &blocks_, &stats_, &fast_, options.load),
       pages_(memory, &abandoned_, &scripts_.follower(), &blocks_, options.page_wait_us),
-      envelope_(&pages_, &blocks_, &stats_, options.envelopes),
+      envelope_(&pages_, &blocks_, &stats_, options.envelopes && !memory->Fixed()),
       stamps_(&nodes_),
       recording_(options.trace, options.note_launches, &nodes_),
       comparison_(service, options.never_hot_requests),

@@ -59,7 +59,9 @@ struct EngineOptions {
   GuardOptions guard;  // debug mode
   // How long, in microseconds, a request waits for work on idle pages that could move; UINT64_MAX: no limit.
   uint64_t page_wait_us = UINT64_MAX;
-  bool envelopes = false;      // jobs whose iterations differ are served by an envelope, if they mark their iterations
+  // Jobs whose iterations differ are served by an envelope, if they mark their iterations. Not in a plain arena, where
+  // its addresses would be taken from best fit.
+  bool envelopes = false;
   uint64_t managed_limit = 0;  // bytes of managed memory that may back blocks while there is no plan; 0: none
   // For the user, one line without its end; called without a lock; null: no lines.
   void (*log)(const char* line) = nullptr;

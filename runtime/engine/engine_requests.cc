@@ -58,7 +58,7 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
     if (monitored) envelope_.NoteRelease(history_.Released(request.ordinal), kNone);
     if (monitored && status == EngineStatus::kOutOfMemory) blocks_.failed().Add(request.units);
   }
-  if (monitored && !envelope_.active()) {
+  if (monitored) {
     scheduler_.MaybeDetect();
     if (warm_.on_trial()) warm_.WatchTrial();
     if (scripts_.NoteLoss() == ScriptSwitcher::Loss::kJustLost) scheduler_.DetectSoon();

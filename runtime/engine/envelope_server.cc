@@ -12,6 +12,7 @@ constexpr double kWell = 0.995;      // an iteration served as well as that has 
 constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
 constexpr size_t kIterationsKept = 8;              // that wait for the planner
+constexpr uint64_t kMostTaken = 1 << 20;           // requests whose entries are remembered for the planner
 constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
 
 }  // namespace
@@ -68,6 +69,7 @@ void EnvelopeServer::TakeWork(PlanJob* job) {
 // --- following -------------------------------------------------------------------------------------------------------
 
 void EnvelopeServer::Change() {
+  if (!active() || leaving_) stats_->EndSteady();
   if (leaving_) return Leave();
   std::shared_ptr<const EnvelopeScript> script = std::exchange(pending_, nullptr);
   const uint64_t bytes = script->places->zone_units * kBlockUnit;
@@ -90,6 +92,11 @@ void EnvelopeServer::Leave() {
   blocks_->ForgetEnvelopeEntries();
   follower_.Stop();
   context_.Clear();
+}
+
+void EnvelopeServer::Pause() {
+  pending_.reset();
+  leaving_ = active();
 }
 
 void EnvelopeServer::GiveUp() {
@@ -136,7 +143,7 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
 
 void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {
   if (taken_.empty()) taken_first_ = ordinal;
-  if (ordinal < taken_first_) return;
+  if (ordinal < taken_first_ || ordinal - taken_first_ >= kMostTaken) return;
   taken_.resize(std::max<size_t>(taken_.size(), ordinal - taken_first_ + 1), kNone);
   taken_[ordinal - taken_first_] = entry;
 }

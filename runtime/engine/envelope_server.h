@@ -46,6 +46,9 @@ class EnvelopeServer {
   // Follows the pending script, or none. Requires that no script of one iteration is followed, and that the zone is not
   // pinned. Live blocks stay where they are. If there are no addresses for a zone, no envelope is followed.
   void Change();
+  // Follows no envelope from the next call of Change on, until another script is pending: the job does not mark its
+  // iterations any more.
+  void Pause();
   // Follows no envelope from the next call of Change on, and learns none, for good: it has become too large, or the job
   // does not fit.
   void GiveUp();

@@ -122,7 +122,9 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
   for (int attempt = zone_given ? 2 : 0; attempt < 3; ++attempt) {
     if (attempt == 2 && !zone_given) {
       if (follower_->active() && mapping_entries_ == 0) return GrowStatus::kNeedsZone;
-      break;
+      if (!PlaceInGap(bytes, address)) break;
+      *foreign = true;
+      return GrowStatus::kOk;
     }
     PageWork work = attempt == 0 ? wait_.BoundedWork() : PageWork();
     work.new_instead = true;

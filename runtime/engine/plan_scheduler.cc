@@ -61,11 +61,12 @@ bool PlanScheduler::Marked(uint64_t count) const {
 }
 
 void PlanScheduler::MaybeDetect() {
-  if (parts_.envelope->learning() || parts_.envelope->active()) return;
   const uint64_t count = parts_.history->Count();
+  if (Marked(count) || parts_.envelope->change_due()) return;
+  if (parts_.envelope->active()) return parts_.envelope->Pause();  // what repeats now is not marked
   ScriptSwitcher& scripts = *parts_.scripts;
   const size_t known = scripts.variants().size();
-  if (Marked(count) || (count < next_detection_ && (known == 0 || count < next_shape_scan_))) return;
+  if (count < next_detection_ && (known == 0 || count < next_shape_scan_)) return;
   if (worker_.Busy()) {
     // The job is leaving the script that is being improved: a plan of what repeats now is worth more.
     if (job_replans_ != 0 && !finish_requested_ &&

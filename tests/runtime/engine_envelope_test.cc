@@ -113,7 +113,7 @@ TEST(EngineEnvelope, IsGivenUpIfItServesLittle) {
   const auto anything = [&] {
     std::vector<DeviceAddress> live;
     for (int i = 0; i < 40; ++i) {
-      live.push_back(job.Ask((1 + random() % 200) * 512));
+      live.push_back(job.Ask((1 + random() % 20000) * 512));
       if (random() % 2 == 0 || live.size() > 20) {
         job.Give(live[random() % live.size()]);
         live.erase(std::find_if(live.begin(), live.end(), [&](DeviceAddress a) { return job.live().count(a) == 0; }));
@@ -126,6 +126,77 @@ TEST(EngineEnvelope, IsGivenUpIfItServesLittle) {
   for (int i = 0; i < 10; ++i) job.Play([&] { Step(&job, 25); });
   EXPECT_TRUE(job.shares().back().Full()) << job.History();
   EXPECT_EQ(job.engine().Usage().outside_plan, 0u);
+}
+
+// A phase without marks, such as generation: what repeats there has a script. With marks again, the envelope comes back.
+TEST(EngineEnvelope, WaitsWhileTheJobDoesNotMarkItsIterations) {
+  std::mt19937_64 random(TestSeed());
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  const auto step = [&] { Step(&job, 20 + random() % 30); };
+  for (int i = 0; i < 20; ++i) job.Play(step);
+  EXPECT_GE(Planned(job, 10), 950u) << job.History();
+  const auto unmarked = [&] {
+    std::vector<DeviceAddress> live;
+    for (uint64_t l = 0; l < 30; ++l) live.push_back(job.Ask((10 + 7 * l) * kKiB));
+    job.Give(&live);
+  };
+  for (int i = 0; i < 60; ++i) job.Play(unmarked);
+  EXPECT_TRUE(job.shares().back().Full()) << job.History();
+  for (int i = 0; i < 12; ++i) job.Play(step);
+  EXPECT_GE(Planned(job, job.shares().size() - 6), 950u) << job.History();
+}
+
+// Places take no memory from a device that best fit has enough of.
+TEST(EngineEnvelope, FitsWhereBestFitDoes) {
+  const auto fits = [](uint64_t device_bytes, bool envelopes) {
+    std::mt19937_64 random(1);
+    EngineOptions options;
+    options.envelopes = envelopes;
+    Job job(device_bytes, options);
+    for (int l = 0; l < kLayers; ++l) job.Ask(Job::kMiB / 8);
+    bool all = true;
+    for (int i = 0; i < 40; ++i) {
+      std::vector<DeviceAddress> live;
+      const uint64_t length = 20 + random() % 30;
+      for (uint64_t l = 0; l < kLayers; ++l) {
+        live.push_back(job.TryAsk(length * (l + 3) * kKiB));
+        all = all && live.back() != 0;
+      }
+      while (!live.empty()) {
+        job.Give(live.back());
+        live.pop_back();
+      }
+      job.engine().Mark();
+    }
+    return all;
+  };
+  const auto smallest = [&](bool envelopes) {
+    uint64_t bytes = 4 * Job::kMiB;
+    while (!fits(bytes, envelopes)) bytes += 128 * kKiB;
+    return bytes;
+  };
+  const uint64_t without = smallest(false);
+  const uint64_t with = smallest(true);
+  std::printf("smallest device: %.3f MiB with envelopes, %.3f without\n", static_cast<double>(with) / Job::kMiB,
+              static_cast<double>(without) / Job::kMiB);
+  EXPECT_LE(with, without + without / 16);
+}
+
+TEST(EngineEnvelope, IsNotForAPlainArena) {
+  std::mt19937_64 random(TestSeed());
+  FakeDeviceMemory plain(uint64_t{64} << 20, 64 << 10);
+  plain.SetFixed();
+  Engine engine(&plain, WithEnvelopes());
+  for (int i = 0; i < 30; ++i) {
+    for (int k = 0; k < 20; ++k) {
+      DeviceAddress address = 0;
+      ASSERT_EQ(engine.Allocate(1 + random() % 100'000, 0, &address), EngineStatus::kOk);
+      engine.Release(address, 0);
+    }
+    engine.Mark();
+    engine.WaitPlan(-1);
+  }
+  EXPECT_FALSE(engine.Usage().followed);
 }
 
 // The rest of the chunks that weights keep belongs to the places, too.

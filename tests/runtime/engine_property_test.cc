@@ -347,9 +347,6 @@ TEST(EngineProperty, RandomJobsWhoseIterationsDiffer) { RunJobs(1'000, {.envelop
 TEST(EngineProperty, RandomJobsWhoseIterationsDifferWithFailingDriver) {
   RunJobs(500, {.fail_every = 60, .envelopes = true, .extents = {uint64_t{1} << 30, 8}}, 0);
 }
-TEST(EngineProperty, RandomJobsWhoseIterationsDifferOnAFixedArena) {
-  RunJobs(300, {.fixed_bytes = uint64_t{64} << 20, .envelopes = true}, 0);
-}
 
 TEST(EngineProperty, RandomJobsWithGuardGaps) { RunJobs(500, {.guarded = true}, kGuardedPercent); }
 

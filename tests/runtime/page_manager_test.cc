@@ -231,5 +231,76 @@ TEST_F(PageManagerTest, AnEntryThatGetsNoPagesIsGivenUp) {
   EXPECT_EQ(follower_.LiveAt(follower_.Offset(0)), kNone);
 }
 
+// --- places of an envelope --------------------------------------------------------------------------------------------
+
+class EnvelopePlacesTest : public PageManagerTest {
+ protected:
+  EnvelopePlacesTest() : PageManagerTest(4 * kChunk) { EXPECT_TRUE(pages_.TakeEnvelopeZone(4 * kChunk, {})); }
+  // In bytes from the zone's beginning.
+  PageManager::PlaceStatus Place(uint64_t offset, uint64_t bytes) {
+    EngineLock lock(mutex_);
+    blocks_.CountLive(static_cast<uint32_t>(bytes / kBlockUnit));
+    const auto status = pages_.PlaceInEnvelope(lock, pages_.zone().begin + offset, bytes, policy_);
+    if (status != PageManager::PlaceStatus::kPlaced) blocks_.RemoveLive(bytes / kBlockUnit);
+    return status;
+  }
+  void Free(uint64_t offset, uint64_t bytes) {
+    pages_.Free(pages_.zone().begin + offset, bytes, /*foreign=*/true);
+    blocks_.RemoveLive(bytes / kBlockUnit);
+  }
+};
+
+TEST_F(EnvelopePlacesTest, AreGivenWhereNothingLives) {
+  EXPECT_EQ(Place(kChunk, kChunk), PageManager::PlaceStatus::kPlaced);
+  EXPECT_TRUE(device_.Accessible(pages_.zone().begin + kChunk, kChunk));
+  EXPECT_EQ(Place(kChunk / 2, kChunk), PageManager::PlaceStatus::kInUse);
+  EXPECT_EQ(Place(2 * kChunk - 512, 1024), PageManager::PlaceStatus::kInUse);
+  EXPECT_EQ(Place(pages_.zone().bytes - 512, 1024), PageManager::PlaceStatus::kInUse) << "it ends outside";
+  EXPECT_EQ(Place(0, kChunk), PageManager::PlaceStatus::kPlaced);
+  Free(kChunk, kChunk);
+  EXPECT_EQ(Place(kChunk / 2 * 3, kChunk), PageManager::PlaceStatus::kPlaced);
+  EXPECT_EQ(pages_.arena().held(), 3 * kChunk) << "only what is used has pages";
+}
+
+TEST_F(EnvelopePlacesTest, TakePagesFromWhereNothingLives) {
+  ASSERT_EQ(Place(0, 4 * kChunk), PageManager::PlaceStatus::kPlaced);
+  Free(0, 4 * kChunk);
+  ASSERT_EQ(Place(0, 1024), PageManager::PlaceStatus::kPlaced);
+  ASSERT_EQ(Place(2 * kChunk, 1024), PageManager::PlaceStatus::kPlaced);
+  DeviceAddress address = 0;
+  EXPECT_EQ(Grow(2 * kChunkUnits, &address), PageManager::GrowStatus::kOk) << "the device has no other pages";
+  EXPECT_FALSE(pages_.InZone({address, kChunk}));
+  EXPECT_EQ(Place(kChunk, kChunk), PageManager::PlaceStatus::kNoPages);
+  EXPECT_EQ(Place(1024, 1024), PageManager::PlaceStatus::kPlaced);
+}
+
+TEST_F(EnvelopePlacesTest, GiveTheirGapsOnAFullDevice) {
+  constexpr uint64_t kHalf = kChunk / 2;
+  DeviceAddress address = 0;
+  ASSERT_EQ(Grow(kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  ASSERT_EQ(Place(0, kHalf), PageManager::PlaceStatus::kPlaced);
+  ASSERT_EQ(Place(kHalf, 2 * kChunk), PageManager::PlaceStatus::kPlaced);
+  ASSERT_EQ(Place(kHalf + 2 * kChunk, kHalf), PageManager::PlaceStatus::kPlaced);
+  Free(kHalf, 2 * kChunk);
+  ASSERT_EQ(Grow(2 * kChunkUnits, &address), PageManager::GrowStatus::kOk) << "two of the chunks are in use in part";
+  EXPECT_EQ(address, pages_.zone().begin + kHalf);
+  EXPECT_EQ(Place(kChunk, 512), PageManager::PlaceStatus::kInUse);
+}
+
+TEST_F(EnvelopePlacesTest, BecomeOrdinaryMemoryAroundTheirBlocks) {
+  ASSERT_EQ(Place(0, 2 * kChunk), PageManager::PlaceStatus::kPlaced);
+  ASSERT_EQ(Place(2 * kChunk, 2 * kChunk), PageManager::PlaceStatus::kPlaced);
+  const DeviceAddress begin = pages_.zone().begin;
+  Free(0, 2 * kChunk);
+  pages_.RetireEnvelopeZone();
+  DeviceAddress address = 0;
+  ASSERT_TRUE(pages_.TryAllocate(2 * kChunk, &address));
+  EXPECT_EQ(address, begin);
+  EXPECT_FALSE(pages_.TryAllocate(kChunk, &address)) << "a block lives there";
+  pages_.Free(begin + 2 * kChunk, 2 * kChunk, /*foreign=*/false);
+  EXPECT_TRUE(pages_.TryAllocate(2 * kChunk, &address));
+  EXPECT_TRUE(pages_.arena().Consistent());
+}
+
 }  // namespace
 }  // namespace hotpack
