@@ -26,12 +26,12 @@ std::vector<AddressRange> EnvelopeZone::Live(bool in_zone) const {
 }
 
 DeviceAddress EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment,
-                                    uint64_t* gap) const {
+                                    uint64_t* gap, bool with_pages) const {
   DeviceAddress found = 0;
   const auto consider = [&](DeviceAddress begin, DeviceAddress end) {
     if (end < begin + bytes || end - begin >= *gap) return;
     for (const DeviceAddress at : {(begin + alignment - 1) & ~(alignment - 1), (end - bytes) & ~(alignment - 1)}) {
-      if (at < begin || at + bytes > end || !arena.Mapped(at, bytes)) continue;
+      if (at < begin || at + bytes > end || (with_pages && !arena.Mapped(at, bytes))) continue;
       found = at;
       *gap = end - begin;
       return;

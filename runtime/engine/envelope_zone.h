@@ -29,10 +29,11 @@ class EnvelopeZone {
   void Release(DeviceAddress begin) { live_.erase(begin); }
   // Returns the live ranges in the zone, or those outside it, ascending. O(blocks).
   std::vector<AddressRange> Live(bool in_zone) const;
-  // Finds the smallest gap of `area` between live ranges that has room for `bytes`, with pages, at one of its ends and
-  // a multiple of `alignment`. *gap: its size. Returns 0 if none is smaller than the *gap given. O(blocks + chunks).
-  DeviceAddress FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment,
-                        uint64_t* gap) const;
+  // Finds the smallest gap of `area` between live ranges that has room for `bytes` at one of its ends and a multiple of
+  // `alignment`. `with_pages`: where pages are. *gap: its size. Returns 0 if none is smaller than the *gap given.
+  // O(blocks + chunks).
+  DeviceAddress FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment, uint64_t* gap,
+                        bool with_pages = true) const;
   // As PageManager::EmptyInZone. O(chunks + blocks).
   std::vector<AddressRange> EmptyExtents(const Arena& arena, uint64_t chunks) const;
 

@@ -2,57 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/engine/page_scope.h"
+
 namespace hotpack {
-
-// While it lives, only this thread changes pages. The constructor takes changes_ without holding the engine's lock, and
-// returns with both.
-class PageManager::PageScope {
- public:
-  PageScope(PageManager* pages, EngineLock& lock) : pages_(pages), lock_(lock) {
-    lock_.unlock();
-    changes_ = std::unique_lock(pages_->changes_);
-    lock_.lock();
-    pages_->page_work_ = true;
-  }
-  ~PageScope() {
-    pages_->page_work_ = false;
-    pages_->NoteReserved();
-  }
-  // Runs driver calls without the lock.
-  template <typename Call>
-  auto Unlocked(Call call) {
-    lock_.unlock();
-    try {
-      auto result = call();
-      lock_.lock();
-      return result;
-    } catch (...) {  // destructors on the way out need the lock
-      lock_.lock();
-      throw;
-    }
-  }
-  // Makes the driver calls of `work` without the lock, then commits.
-  bool Run(PageWork* work) {
-    if (*pages_->abandoned_) return false;  // the memory may be gone
-    Arena& arena = pages_->arena_;
-    pages_->wait_.Begin(work);
-    Unlocked([&] {
-      arena.Execute(work);
-      return true;
-    });
-    bool ok = arena.Finish(work);
-    if (work->status == MemoryStatus::kOutOfMemory) pages_->capacity_seen_ = arena.held();
-    pages_->wait_.End(*work);
-    pages_->growth_ = Growth::kNow;
-    pages_->NoteReserved();
-    return ok;
-  }
-
- private:
-  PageManager* pages_;
-  EngineLock& lock_;
-  std::unique_lock<std::mutex> changes_;
-};
 
 // --- how much may be held -------------------------------------------------------------------------------------------
 
@@ -122,7 +74,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
   for (int attempt = zone_given ? 2 : 0; attempt < 3; ++attempt) {
     if (attempt == 2 && !zone_given) {
       if (follower_->active() && mapping_entries_ == 0) return GrowStatus::kNeedsZone;
-      if (!PlaceInGap(bytes, address)) break;
+      if (!MapGap(scope, bytes, address)) break;
       *foreign = true;
       return GrowStatus::kOk;
     }
@@ -222,14 +174,18 @@ bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, ui
   const uint32_t begin = follower_->Offset(request.entry);
   *address = AddressOf(begin);
   follower_->AddForeign(begin, begin + request.units);  // at once: other threads may run while pages are made
-  PageWork work = wait_.BoundedWork();
-  bool ok = !arena_.BeginMap(*address, request.units * kBlockUnit, ZoneInUse(), create_up_to, &work);
-  if (!ok) {
-    TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
-    ok = scope.Run(&work);
-  }
+  const bool ok = MapPlace(scope, {*address, request.units * kBlockUnit}, ZoneInUse(), create_up_to);
   if (!ok) follower_->RemoveForeign(begin, begin + request.units);
   return ok;
+}
+
+// Maps pages, also those of other parts of the zone. Returns false if there are none.
+bool PageManager::MapPlace(PageScope& scope, const AddressRange& place, const AddressRange& within,
+                           uint64_t create_up_to) {
+  PageWork work = wait_.BoundedWork();
+  if (!arena_.BeginMap(place.begin, place.bytes, within, create_up_to, &work)) return true;
+  TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
+  return scope.Run(&work);
 }
 
 // If memory is short elsewhere, a block may lie in the planned zone: preferably where the script serves no request
@@ -514,6 +470,18 @@ bool PageManager::PlaceInGap(uint64_t bytes, DeviceAddress* address) {
   }
   *address = found;
   return found != 0 && envelope_.Claim(found, bytes);
+}
+
+// The last resort on a full device: a gap that some pages were taken from.
+bool PageManager::MapGap(PageScope& scope, uint64_t bytes, DeviceAddress* address) {
+  if (PlaceInGap(bytes, address)) return true;
+  if (!envelope_.open() || mapping_entries_ != 0) return false;
+  uint64_t gap = UINT64_MAX;
+  *address = envelope_.FindGap(arena_, zone_, bytes, arena_.AlignmentOf(bytes), &gap, /*with_pages=*/false);
+  if (*address == 0 || !envelope_.Claim(*address, bytes)) return false;
+  if (MapPlace(scope, {*address, bytes}, zone_, /*create_up_to=*/0)) return true;
+  envelope_.Release(*address);
+  return false;
 }
 
 void PageManager::EndEnvelopeIteration(EngineLock& lock) {

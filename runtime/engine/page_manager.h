@@ -153,6 +153,8 @@ class PageManager {
   uint64_t MissingChunksAtOwnPlace(const EngineRequest& request) const;
   bool MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address);
   bool PlaceInGap(uint64_t bytes, DeviceAddress* address);
+  bool MapGap(PageScope& scope, uint64_t bytes, DeviceAddress* address);
+  bool MapPlace(PageScope& scope, const AddressRange& place, const AddressRange& within, uint64_t create_up_to);
   bool PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere, DeviceAddress* address);
   bool ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address);
   std::vector<Follower::Range> WithoutPages() const;

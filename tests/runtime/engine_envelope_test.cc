@@ -128,7 +128,7 @@ TEST(EngineEnvelope, IsGivenUpIfItServesLittle) {
   EXPECT_EQ(job.engine().Usage().outside_plan, 0u);
 }
 
-// A phase without marks, such as generation: what repeats there has a script. With marks again, the envelope comes back.
+// A phase without marks, such as generation: what repeats there has a script. With marks, the envelope comes back.
 TEST(EngineEnvelope, WaitsWhileTheJobDoesNotMarkItsIterations) {
   std::mt19937_64 random(TestSeed());
   Job job(4096 * Job::kMiB, WithEnvelopes());

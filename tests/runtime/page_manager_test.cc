@@ -231,7 +231,7 @@ TEST_F(PageManagerTest, AnEntryThatGetsNoPagesIsGivenUp) {
   EXPECT_EQ(follower_.LiveAt(follower_.Offset(0)), kNone);
 }
 
-// --- places of an envelope --------------------------------------------------------------------------------------------
+// --- places of an envelope -------------------------------------------------------------------------------------------
 
 class EnvelopePlacesTest : public PageManagerTest {
  protected:
