@@ -20,7 +20,7 @@ constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for 
 // --- what to learn from ----------------------------------------------------------------------------------------------
 
 bool EnvelopeServer::NoteMark(uint64_t count) {
-  constexpr int kMostPoorMarks = 8;
+  constexpr int kMostPoorMarks = 2 * kVainMarks;
   const uint64_t requests = stats_->planned() + stats_->dynamic();
   const uint64_t asked = requests - requests_at_mark_, planned = stats_->planned() - planned_at_mark_;
   requests_at_mark_ = requests;

@@ -29,7 +29,7 @@ class EnvelopeServer {
   // The job's iterations differ, so scripts of one iteration are not planned for it any more.
   bool learning() const { return learning_; }
   // Scripts of one iteration have served hardly anything of the last ones.
-  bool ScriptsServeLittle() const { return vain_marks_ >= kPoorMarks; }
+  bool ScriptsServeLittle() const { return vain_marks_ >= kVainMarks; }
   // Moves what the planner needs into the job.
   void TakeWork(PlanJob* job);
   // Hardly any request of the last iteration was served by best fit.
@@ -69,7 +69,7 @@ class EnvelopeServer {
   void AddTo(hotpack_stats* stats) const;
 
  private:
-  static constexpr int kPoorMarks = 2;  // iterations more than good ones
+  static constexpr int kPoorMarks = 2, kVainMarks = 8;  // iterations more than better ones
 
   enum class Placing : uint8_t { kPlaced, kInUse, kNoPages };
   Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,

@@ -72,10 +72,11 @@ TEST_F(EnvelopeServerTest, KeepsTheLastIterationsForABusyPlanner) {
 TEST_F(EnvelopeServerTest, SaysThatScriptsServeHardlyAnything) {
   for (int i = 0; i < 5; ++i) End(60);
   EXPECT_FALSE(server_.ScriptsServeLittle());
-  End(10);
+  for (int i = 0; i < 7; ++i) End(10);
+  EXPECT_FALSE(server_.ScriptsServeLittle()) << "plans take a while to fit";
   End(10);
   EXPECT_TRUE(server_.ScriptsServeLittle());
-  for (int i = 0; i < 2; ++i) End(100);
+  End(100);
   EXPECT_FALSE(server_.ScriptsServeLittle());
 }
 
@@ -93,7 +94,7 @@ TEST_F(EnvelopeServerTest, WhatIsGivenUpStaysGivenUp) {
 
 TEST_F(EnvelopeServerTest, SwitchedOffItLearnsNothing) {
   EnvelopeServer off(&pages_, &blocks_, &stats_, false);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 10; ++i) {
     End(0);
     EXPECT_FALSE(off.NoteMark(stats_.planned() + stats_.dynamic()));
   }
