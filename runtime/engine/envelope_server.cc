@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint64_t kFirstMarks = 3;  // of the run: a job may change meanwhile, for its own reasons
 constexpr double kPoor = 0.95;       // of an iteration's requests: a script that serves less is of little use
+constexpr int kPoorMarks = 2;        // more than better ones
 constexpr double kWell = 0.995;      // an iteration served as well as that has nothing to teach
 constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
@@ -20,24 +21,17 @@ constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for 
 // --- what to learn from ----------------------------------------------------------------------------------------------
 
 bool EnvelopeServer::NoteMark(uint64_t count) {
-  constexpr int kMostPoorMarks = 2 * kVainMarks;
   const uint64_t requests = stats_->planned() + stats_->dynamic();
   const uint64_t asked = requests - requests_at_mark_, planned = stats_->planned() - planned_at_mark_;
   requests_at_mark_ = requests;
   planned_at_mark_ = stats_->planned();
   if (asked == 0) return false;
   last_share_ = static_cast<double>(planned) / static_cast<double>(asked);
-  if (stats_->marks() >= kFirstMarks && !active()) {
-    const auto count_below = [&](double least, int marks_below) {
-      return std::clamp(marks_below + (last_share_ < least ? 1 : -1), 0, kMostPoorMarks);
-    };
-    poor_marks_ = count_below(kPoor, poor_marks_);
-    vain_marks_ = count_below(kHopeless, vain_marks_);
-  }
   if (!enabled_) return false;
   marks_.push_back(count);
   if (marks_.size() > kIterationsKept + 1) marks_.erase(marks_.begin());
   if (!active()) {
+    if (stats_->marks() >= kFirstMarks) poor_marks_ = std::max(0, poor_marks_ + (last_share_ < kPoor ? 1 : -1));
     learning_ = learning_ || poor_marks_ >= kPoorMarks;
     return learning_;
   }

@@ -28,8 +28,6 @@ class EnvelopeServer {
   bool NoteMark(uint64_t count);
   // The job's iterations differ, so scripts of one iteration are not planned for it any more.
   bool learning() const { return learning_; }
-  // Scripts of one iteration have served hardly anything of the last ones.
-  bool ScriptsServeLittle() const { return vain_marks_ >= kVainMarks; }
   // Moves what the planner needs into the job.
   void TakeWork(PlanJob* job);
   // Hardly any request of the last iteration was served by best fit.
@@ -69,8 +67,6 @@ class EnvelopeServer {
   void AddTo(hotpack_stats* stats) const;
 
  private:
-  static constexpr int kPoorMarks = 2, kVainMarks = 8;  // iterations more than better ones
-
   enum class Placing : uint8_t { kPlaced, kInUse, kNoPages };
   Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,
                    const GrowthPolicy& policy, DeviceAddress* address);
@@ -82,8 +78,7 @@ class EnvelopeServer {
   EngineStats* const stats_;
   bool enabled_;
   bool learning_ = false, leaving_ = false;
-  // Iterations of which scripts served too little, and hardly anything. A better one takes one back.
-  int poor_marks_ = 0, vain_marks_ = 0;
+  int poor_marks_ = 0;      // iterations of which scripts served too little; a better one takes one back
   int hopeless_marks_ = 0;  // ... the envelope, in a row
   uint64_t merges_ = 0;     // iterations handed to the planner
   double last_share_ = 0;

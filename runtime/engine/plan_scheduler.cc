@@ -148,10 +148,7 @@ void PlanScheduler::Mark() {
   if (parts_.envelope->NoteMark(count)) PostEnvelope();
   const bool followed = scripts.Follows() && scripts.Divergences() == divergences_at_mark_;
   const bool overlong = followed && marks >= next_overlong_ && LivesExceedCycle();
-  const bool repeats = marks >= 2 && count > last_mark_ && !followed && RepeatsMarked(count);
-  if (parts_.envelope->ScriptsServeLittle() && !repeats) scripts.DropPending();  // its iteration does not come
-  const bool worth_it = MayPlanScripts() || (repeats && !parts_.envelope->learning());
-  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && worth_it && !worker_.Busy()) {
+  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && !parts_.envelope->learning() && !worker_.Busy()) {
     if (overlong) {
       overlong_at_detection_ = scripts.overlong_lives();
       next_overlong_ = 2 * marks;
@@ -166,23 +163,6 @@ void PlanScheduler::Mark() {
   last_mark_ = count;
   divergences_at_mark_ = scripts.Divergences();
   if (!scripts.follower().active()) stats.SetIterations(marks - 1, count);
-}
-
-// A plan of an iteration that does not come again would not be followed.
-bool PlanScheduler::MayPlanScripts() const {
-  return !parts_.envelope->learning() && !parts_.envelope->ScriptsServeLittle();
-}
-
-// Remembers the sizes of the iteration that ends with the request before `count`. Returns whether one of the last
-// marked ones had the same. O(requests).
-bool PlanScheduler::RepeatsMarked(uint64_t count) {
-  const History& history = *parts_.history;
-  if (!history.Holds(last_mark_)) return false;
-  uint64_t hash = 14695981039346656037ull;  // FNV-1a
-  for (uint64_t k = last_mark_; k < count; ++k) hash = (hash ^ history.Units(k)) * 1099511628211ull;
-  const bool repeats = std::find(marked_.begin(), marked_.end(), hash) != marked_.end();
-  marked_[parts_.stats->marks() % marked_.size()] = hash;
-  return repeats;
 }
 
 // If the worker is busy, the iterations wait for the next mark.
@@ -215,8 +195,8 @@ bool PlanScheduler::Improve(bool displaced) {
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();
   Variant* variant = scripts.variants().Find(number);
-  const bool may_replan =
-      !scripts.pending() && !worker_.Busy() && MayPlanScripts() && (variant == nullptr || variant->MayReplan());
+  const bool may_replan = !scripts.pending() && !worker_.Busy() && !parts_.envelope->learning() &&
+                          (variant == nullptr || variant->MayReplan());
   bool posted = false;
   // A permanent block lies where the script wants to serve: use the same plan at other addresses. (If there are few
   // chunks, one more costs more than that.)

@@ -1,7 +1,6 @@
 // Decides when the history is searched and when a script is planned again, and hands finished plans over.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -69,8 +68,6 @@ class PlanScheduler {
   static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
 
   bool Post(PlanJob job, uint64_t replans = 0);
-  bool MayPlanScripts() const;
-  bool RepeatsMarked(uint64_t count);
   void PostEnvelope();
   bool Marked(uint64_t count) const;
   uint64_t DetectionInterval(uint64_t count) const;
@@ -105,9 +102,8 @@ class PlanScheduler {
   uint64_t shape_scan_interval_ = kMinNewRequests;
   bool shapes_found_ = false;  // the last scan found some
   uint64_t divergences_at_scan_ = 0;
-  uint64_t last_mark_ = 0;                // requests before it
-  uint64_t marked_length_ = 0;            // requests between the last two
-  std::array<uint64_t, 16> marked_ = {};  // hashes of the sizes of the last marked iterations that left their script
+  uint64_t last_mark_ = 0;      // requests before it
+  uint64_t marked_length_ = 0;  // requests between the last two
   uint64_t divergences_at_mark_ = 0;
   uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again
   uint64_t job_replans_ = 0;    // number of the script whose requests the current job has; 0: none

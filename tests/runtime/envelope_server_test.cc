@@ -69,17 +69,6 @@ TEST_F(EnvelopeServerTest, KeepsTheLastIterationsForABusyPlanner) {
   EXPECT_EQ(job.marks.back(), 3000u);
 }
 
-TEST_F(EnvelopeServerTest, SaysThatScriptsServeHardlyAnything) {
-  for (int i = 0; i < 5; ++i) End(60);
-  EXPECT_FALSE(server_.ScriptsServeLittle());
-  for (int i = 0; i < 7; ++i) End(10);
-  EXPECT_FALSE(server_.ScriptsServeLittle()) << "plans take a while to fit";
-  End(10);
-  EXPECT_TRUE(server_.ScriptsServeLittle());
-  End(100);
-  EXPECT_FALSE(server_.ScriptsServeLittle());
-}
-
 TEST_F(EnvelopeServerTest, WhatIsGivenUpStaysGivenUp) {
   for (int i = 0; i < 5; ++i) End(0);
   server_.SetPending(AnyScript());
@@ -98,7 +87,6 @@ TEST_F(EnvelopeServerTest, SwitchedOffItLearnsNothing) {
     End(0);
     EXPECT_FALSE(off.NoteMark(stats_.planned() + stats_.dynamic()));
   }
-  EXPECT_TRUE(off.ScriptsServeLittle()) << "plans that nobody follows are not made";
   EXPECT_FALSE(off.learning());
 }
 
