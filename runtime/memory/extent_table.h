@@ -4,6 +4,7 @@
 //   extents  ├── A ──┤       ├─ B ───────────┤     2 and 3 have no pages
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
