@@ -116,9 +116,8 @@ void PlayOnEngine(const std::vector<std::pair<std::string, hotpack::Trace>>& tra
     if (iterations) PrintIterations(plays.back());
   }
   std::printf(
-      "| recording | envelopes | iterations | planned, %% | ... in the last third | plans (limit) | held, MiB | live, "
-      "MiB "
-      "| held in the last third | live in it | planning, ms |\n");
+      "| recording | envelopes | iterations | planned, %% | ... in the last third | plans (limit) | held, MiB "
+      "| live, MiB | held in the last third | live in it | planning, ms |\n");
   std::printf("|:---|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (const EnginePlay& play : plays) PrintRow(play);
 }
@@ -137,7 +136,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1.0, 100.0));
   app.add_option("--pack-limit", pack_seconds, "Seconds for a placement")->check(CLI::Range(0.001, 3600.0));
   app.add_flag("--iterations", iterations, "A row for each iteration, too");
-  app.add_flag("--engine", engine, "Plays them on the engine");
+  app.add_flag("--engine", engine, "Plays them on the engine, which has its own settings")
+      ->excludes("--headroom", "--growth", "--pack-limit");
   app.add_flag("--without-envelopes", without, "... with envelopes switched off")->needs("--engine");
   app.add_option("recording", paths, "Recordings")->required()->check(CLI::ExistingFile);
   CLI11_PARSE(app, argc, argv);

@@ -12,6 +12,7 @@ constexpr int kPoorMarks = 2;        // more than better ones
 constexpr double kWell = 0.995;      // an iteration served as well as that has nothing to teach
 constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
+constexpr int kRefusedZones = 4;                   // each has cost a placement
 constexpr size_t kIterationsKept = 8;              // that wait for the planner
 constexpr uint64_t kMostTaken = 1 << 20;           // requests whose entries are remembered for the planner
 constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
@@ -70,7 +71,10 @@ void EnvelopeServer::Change() {
   const bool same_fragments = active() && follower_.script()->places->fragments == script->places->fragments;
   if (!same_fragments || !pages_->FitsEnvelopeZone(bytes)) {
     Leave();
-    if (!pages_->TakeEnvelopeZone(bytes, script->places->fragments)) return;
+    if (!pages_->TakeEnvelopeZone(bytes, script->places->fragments)) {
+      if (++refused_zones_ >= kRefusedZones) GiveUp();
+      return;
+    }
   }
   std::vector<uint32_t> live;
   for (const auto& [address, block] : blocks_->all()) {
@@ -143,6 +147,14 @@ void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {
 }
 
 // --- figures ---------------------------------------------------------------------------------------------------------
+
+uint64_t EnvelopeServer::PlanBytes() const {
+  if (!active()) return 0;
+  const EnvelopePlaces& places = *follower_.script()->places;
+  uint64_t units = places.zone_units;
+  for (const Fragment& fragment : places.fragments) units += fragment.units;
+  return units * kBlockUnit;
+}
 
 void EnvelopeServer::AddTo(hotpack_stats* stats) const {
   if (!active()) return;

@@ -22,7 +22,7 @@ class EnvelopeServer {
   EnvelopeServer(PageManager* pages, DynamicBlocks* blocks, EngineStats* stats, bool enabled)
       : pages_(pages), blocks_(blocks), stats_(stats), enabled_(enabled) {}
 
-  // --- what to learn from -------------------------------------------------------------------------------------------
+  // --- what to learn from --------------------------------------------------------------------------------------------
   // The program has marked an iteration's end, after `count` requests. Returns whether the planner shall learn from the
   // iterations since the last TakeWork.
   bool NoteMark(uint64_t count);
@@ -33,7 +33,7 @@ class EnvelopeServer {
   // Hardly any request of the last iteration was served by best fit.
   bool ServesWell() const;
 
-  // --- following ----------------------------------------------------------------------------------------------------
+  // --- following -----------------------------------------------------------------------------------------------------
   bool active() const { return follower_.script() != nullptr; }
   // `script` has places. It is followed from the next call of Change on. Does nothing after GiveUp.
   void SetPending(std::shared_ptr<const EnvelopeScript> script) {
@@ -62,8 +62,8 @@ class EnvelopeServer {
     if (entry != kNone) follower_.Released(entry);
   }
 
-  // --- figures ------------------------------------------------------------------------------------------------------
-  uint64_t PlanBytes() const { return active() ? follower_.script()->places->zone_units * kBlockUnit : 0; }
+  // --- figures -------------------------------------------------------------------------------------------------------
+  uint64_t PlanBytes() const;  // of the zone and the fragments; 0: none is followed
   void AddTo(hotpack_stats* stats) const;
 
  private:
@@ -80,6 +80,7 @@ class EnvelopeServer {
   bool learning_ = false, leaving_ = false;
   int poor_marks_ = 0;      // iterations of which scripts served too little; a better one takes one back
   int hopeless_marks_ = 0;  // ... the envelope, in a row
+  int refused_zones_ = 0;   // times that there were no addresses, or no pages in a fragment
   uint64_t merges_ = 0;     // iterations handed to the planner
   double last_share_ = 0;
   uint64_t planned_at_mark_ = 0, requests_at_mark_ = 0;

@@ -56,7 +56,7 @@ class PageManager {
         envelope_(blocks->nodes()),
         wait_(page_wait_us) {}
 
-  // --- addresses. O(1) --------------------------------------------------------------------------------------------
+  // --- addresses. O(1) ----------------------------------------------------------------------------------------------
   const Arena& arena() const { return arena_; }
   DeviceAddress base() const { return base_; }        // of the arena; 0: it is not open
   const AddressRange& zone() const { return zone_; }  // of the followed script
@@ -65,7 +65,7 @@ class PageManager {
   uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kBlockUnit); }
   DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kBlockUnit; }
 
-  // --- memory for blocks ------------------------------------------------------------------------------------------
+  // --- memory for blocks --------------------------------------------------------------------------------------------
   MemoryStatus Open(EngineLock& lock);
   void SetLargeAlignment(uint64_t bytes) { arena_.SetLargeAlignment(bytes); }
   bool TryAllocate(uint64_t bytes, DeviceAddress* address) { return arena_.TryAllocate(bytes, address); }
@@ -80,7 +80,7 @@ class PageManager {
   // Maps pages for an entry that the follower has claimed. Returns false and gives up the claim on failure.
   bool MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy& policy);
 
-  // --- the followed script's zone and fragments --------------------------------------------------------------------
+  // --- the followed script's zone and fragments ----------------------------------------------------------------------
   // Returns whether pages are being changed: then the script and its zone must stay.
   bool zone_pinned() const { return page_work_ || mapping_entries_ != 0; }
   bool TakeZone(const Script& script);        // fresh addresses. Returns false if there are none
@@ -89,9 +89,8 @@ class PageManager {
   // Whether the held fragments include all fragments of the script.
   bool HaveFragments(const Script& script) const { return fragments_.Include(script.fragments); }
   bool FragmentsHavePages(const Script& script) const { return fragments_.HavePages(script.fragments); }
-  void FreeFragments(const std::vector<AddressRange>& live) {
-    fragments_.Free(live);
-  }  // `live`: those in use, ascending
+  // `live`: the parts in use, ascending.
+  void FreeFragments(const std::vector<AddressRange>& live) { fragments_.Free(live); }
   // Ends the script: its zone and fragments become ordinary memory. `in_zone`, `in_fragments`: the parts in use,
   // ascending.
   void RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments);
@@ -100,7 +99,7 @@ class PageManager {
   // Unmaps free memory to get free addresses, because a script found none for its zone. The pages go to the pool.
   void ReclaimAddresses(EngineLock& lock);
 
-  // --- an envelope's zone: no script is followed meanwhile ----------------------------------------------------------
+  // --- an envelope's zone: no script is followed meanwhile -----------------------------------------------------------
   enum class PlaceStatus : uint8_t { kPlaced, kInUse, kNoPages };
   bool FitsEnvelopeZone(uint64_t bytes) const { return envelope_.open() && bytes <= zone_.bytes; }
   // Takes fresh addresses, and the free memory of the fragments. Blocks that lie there become foreign. Returns false if
@@ -113,7 +112,7 @@ class PageManager {
   // that was not used since the last time.
   void EndEnvelopeIteration(EngineLock& lock);
 
-  // --- giving back ------------------------------------------------------------------------------------------------
+  // --- giving back --------------------------------------------------------------------------------------------------
   bool NeedsHousekeeping() const;
   // Maps missing pages of the zone and gives back idle memory.
   void Housekeep(EngineLock& lock, const GrowthPolicy& policy);
@@ -131,7 +130,7 @@ class PageManager {
   // not held.
   std::unique_lock<std::mutex> WaitForChanges() { return std::unique_lock(changes_); }
 
-  // --- figures ----------------------------------------------------------------------------------------------------
+  // --- figures ------------------------------------------------------------------------------------------------------
   uint64_t capacity_seen() const { return capacity_seen_; }  // bytes held when the device refused more; 0: it never did
   uint64_t held_peak() const { return std::max(held_peak_, arena_.held()); }  // since ResetPeak
   void ResetPeak() { held_peak_ = base_ != 0 ? arena_.held() : 0; }

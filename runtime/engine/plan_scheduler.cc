@@ -351,7 +351,7 @@ size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>
 
 // An iteration that the history does not hold any more is left out.
 void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* cancel) {
-  constexpr uint64_t kBefore = 4;  // of what was live before, so much more than the iterations themselves is looked at
+  constexpr uint64_t kBefore = 4;  // the history is read back this many times their length: for what lived before
   constexpr int64_t kPack = 100'000'000, kLogicalPack = 10'000'000;  // ns: most envelopes are near their bound by then
   const History& history = *parts_.history;
   const uint64_t begin = job.marks.front(), end = job.marks.back();

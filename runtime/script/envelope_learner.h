@@ -23,7 +23,7 @@ struct EnvelopeSettings {
   // Conflicts of mistakes are kept apart if that raises the height at most by this factor.
   double mistake_cost = 1.02;
   uint64_t large_alignment = kBlockUnit;  // bytes: of blocks of at least kLargeBlock
-  uint64_t chunk_bytes = 2 << 20;
+  uint64_t chunk_bytes = 2 << 20;         // the least by which fragments must lower the zone
   // Bound the host memory: conflicts take entries² / 8 bytes, moments 4 bytes for each entry that they have.
   uint64_t most_entries = 20'000, most_moment_entries = 1 << 24;
 };

@@ -221,6 +221,7 @@ TEST(EngineEnvelope, UsesTheMemoryBesideWhatStays) {
   const hotpack_stats stats = job.engine().Stats();
   EXPECT_GE(Planned(job, 20), 980u) << job.History();
   EXPECT_LE(job.engine().Usage().held, stats.live_peak + stats.live_peak / 8) << "the chunks of the weights are used";
+  EXPECT_GE(stats.plan_height, stats.plan_lower_bound) << "both are of zone and fragments";
 }
 
 }  // namespace

@@ -81,6 +81,20 @@ TEST_F(EnvelopeServerTest, WhatIsGivenUpStaysGivenUp) {
   EXPECT_FALSE(End(0));
 }
 
+// The arena is not open, so it has no addresses.
+TEST_F(EnvelopeServerTest, IsGivenUpIfItGetsNoZone) {
+  for (int i = 0; i < 5; ++i) End(0);
+  for (int i = 0; i < 3; ++i) {
+    server_.SetPending(AnyScript());
+    server_.Change();
+    EXPECT_FALSE(server_.active());
+    EXPECT_TRUE(server_.learning());
+  }
+  server_.SetPending(AnyScript());
+  server_.Change();
+  EXPECT_FALSE(server_.learning());
+}
+
 TEST_F(EnvelopeServerTest, SwitchedOffItLearnsNothing) {
   EnvelopeServer off(&pages_, &blocks_, &stats_, false);
   for (int i = 0; i < 10; ++i) {
