@@ -181,6 +181,12 @@ bool ParsePlan(const char* value, Options* options) {
   return true;
 }
 
+bool ParseReleaseEvents(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->release_events = value[0] == '1';
+  return true;
+}
+
 bool ParseStatsDir(const char* value, Options* options) {
   options->stats_dir = value;
   return true;

@@ -56,6 +56,8 @@ namespace hotpack {
   X(PeerCopies, "HOTPACK_PEER_COPIES", "--peer-copies", "0 or 1", "1",                                                 \
     "whether copies between devices that have no access name their contexts, so that the driver stages them")          \
   X(Plan, "HOTPACK_PLAN", "--plan", "a file", "none", "where the plan is kept from run to run (`plan_format.md`)")     \
+  X(ReleaseEvents, "HOTPACK_RELEASE_EVENTS", "--release-events", "0 or 1", "1",                                        \
+    "whether events at releases tell the work that may still use a block from later work, while no plan serves")       \
   X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
     "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
   X(StreamEdges, "HOTPACK_STREAM_EDGES", "--stream-edges", "avoid, avoid:PERCENT or keep", "avoid:2",                  \

@@ -16,6 +16,7 @@ enum class ArenaKind : uint8_t { kAutomatic, kVirtual, kPlain };
 struct Options {
   bool enabled = true;            // HOTPACK, HOTPACK_ONLY, HOTPACK_EXCEPT, tools; false: every hook passes through
   bool record = false;            // HOTPACK=record: the driver serves the requests, hotpack records them
+  bool release_events = true;     // HOTPACK_RELEASE_EVENTS: events at releases that no plan covers
   bool free_sync_always = false;  // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
   uint64_t alignment = 512;       // HOTPACK_ALIGNMENT: of blocks of at least 1 MiB, in bytes
   ArenaKind arena = ArenaKind::kAutomatic;  // HOTPACK_ARENA=plain: one cuMemAlloc, no virtual memory management

@@ -44,8 +44,10 @@ namespace {
     return false;
   }
   const bool simple = Order().OneStream();
-  if (!simple) [[unlikely]]
+  if (!simple) [[unlikely]] {
+    Order().Asked(stream);
     Order().Drain(stream);
+  }
   ReuseAfter after;
   EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   if (status == EngineStatus::kOutOfMemory && TrimOtherArenas(arena, bytes)) [[unlikely]] {

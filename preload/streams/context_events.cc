@@ -52,43 +52,38 @@ ContextEvents::Recorded ContextEvents::After(CUcontext context, uint64_t tick) c
   std::lock_guard<std::mutex> lock(mutex_);
   const Slot* const slot = Find(context);
   if (slot == nullptr) return {};
-  Recorded best;
-  for (int k = 0; k < kEvents; ++k) {
-    if (slot->ticks[k] == 0 || slot->ticks[k] == kBusy || slot->ticks[k] < tick) continue;
-    if (best.event == nullptr || slot->ticks[k] < best.tick) best = {slot->events[k], slot->ticks[k]};
-  }
-  return best;
+  if (tick <= slot->ring.done) return {nullptr, slot->ring.done, true};
+  const uint32_t k = slot->ring.After(tick);
+  return k == EventRing::kEvents ? Recorded{} : Recorded{slot->ring.events[k], slot->ring.ticks[k]};
 }
 
 ContextEvents::Recorded ContextEvents::Record(const CudaDriver& driver, CUcontext context, uint64_t tick) {
   if (driver.CtxRecordEvent == nullptr || driver.EventCreate == nullptr) return {};
   CUevent event = nullptr;
-  int k = 0;
+  uint32_t k = 0;
+  uint64_t before = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     Slot* const slot = Find(context);
     if (slot == nullptr) return {};
-    for (int tries = 0; tries < kEvents; ++tries) {
-      k = static_cast<int>(slot->next++ % kEvents);
-      if (slot->ticks[k] != kBusy) break;
-    }
-    if (slot->ticks[k] == kBusy) return {};
-    slot->ticks[k] = kBusy;
-    event = slot->events[k];
+    k = slot->ring.Begin(&before);
+    if (k == EventRing::kEvents) return {};
+    event = slot->ring.events[k];
   }
   CUresult result = CUDA_SUCCESS;
+  bool finished = false;
   {
     CurrentScope scope(driver, context);
     if (!scope) result = CUDA_ERROR_INVALID_CONTEXT;
     if (result == CUDA_SUCCESS && event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    finished = result == CUDA_SUCCESS && before != 0 && IsFinished(driver, event);
     if (result == CUDA_SUCCESS) result = driver.CtxRecordEvent(context, event);
   }
   ++order_cost.events;
   std::lock_guard<std::mutex> lock(mutex_);
   Slot* const slot = Find(context);
   if (slot == nullptr) return {};  // forgotten meanwhile, with its events
-  slot->events[k] = event;
-  slot->ticks[k] = result == CUDA_SUCCESS ? tick : 0;
+  slot->ring.Commit(k, event, result == CUDA_SUCCESS ? tick : 0, finished ? before : 0);
   return result == CUDA_SUCCESS ? Recorded{event, tick} : Recorded{};
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "preload/streams/event_ring.h"
 #include "runtime/memory/cuda_driver.h"
 
 namespace hotpack {
@@ -30,6 +31,7 @@ class ContextEvents {
   struct Recorded {
     CUevent event = nullptr;  // null: no event
     uint64_t tick = 0;        // it stands for all releases up to this tick
+    bool finished = false;    // all work before those releases is finished: needs no event
   };
   // Returns the context's earliest event that stands for at least the releases up to `tick`. It may be recorded again
   // at any moment; then it stands for more.
@@ -42,13 +44,9 @@ class ContextEvents {
   void ResetAfterFork();
 
  private:
-  static constexpr int kEvents = 8;
-  static constexpr uint64_t kBusy = ~uint64_t{0};
   struct Slot {
     CUcontext context;  // null: free
-    CUevent events[kEvents];
-    uint64_t ticks[kEvents];  // 0: not recorded yet; kBusy: being recorded
-    uint32_t next;
+    EventRing ring;
   };
   Slot* Find(CUcontext context);
   const Slot* Find(CUcontext context) const;

@@ -1,5 +1,5 @@
-// Pooled blocks whose memory lately went to another stream. An event at their next release is worth its cost: it stands
-// for less work than an event recorded at the next request.
+// Pooled blocks whose memory lately went to another stream. An event at their next release is worth its cost, also
+// while a plan serves: it stands for less work than an event recorded at the next request.
 #pragma once
 
 #include <atomic>

@@ -19,9 +19,11 @@ extern constinit __attribute__((tls_model("initial-exec"))) thread_local StreamO
 // Adds the costs of its thread during its life to the engine's figures.
 class OrderCostScope {
  public:
-  explicit OrderCostScope(Engine* engine) : engine_(engine), before_(order_cost), start_(RequestTimer::Now()) {}
+  // `requests`: 1, or 0 for the costs of a release.
+  explicit OrderCostScope(Engine* engine, uint64_t requests = 1)
+      : engine_(engine), requests_(requests), before_(order_cost), start_(RequestTimer::Now()) {}
   ~OrderCostScope() {
-    engine_->AddTo(&hotpack_stats::cross_stream, 1);
+    engine_->AddTo(&hotpack_stats::cross_stream, requests_);
     engine_->AddTo(&hotpack_stats::cross_stream_waits, order_cost.waits - before_.waits);
     engine_->AddTo(&hotpack_stats::cross_stream_events, order_cost.events - before_.events);
     engine_->AddTo(&hotpack_stats::cross_stream_host_waits, order_cost.host_waits - before_.host_waits);
@@ -32,6 +34,7 @@ class OrderCostScope {
 
  private:
   Engine* const engine_;
+  const uint64_t requests_;
   const StreamOrderCost before_;
   const int64_t start_;
 };

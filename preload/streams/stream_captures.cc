@@ -70,7 +70,7 @@ void StreamOrder::DrainSome(CUstream seen) {
       } else if (waits) {
         batch[i].arena->engine->Release(batch[i].address, 0);
       } else {
-        const ReuseAfter after = StampOf(kNoStream, batch[i].address, ReleaseKind::kOrdered);
+        const ReuseAfter after = StampOf(batch[i].arena->engine, kNoStream, batch[i].address, ReleaseKind::kOrdered);
         batch[i].arena->engine->Release(batch[i].address, 0, &after);
       }
     }

@@ -22,6 +22,7 @@ void StreamOrder::NotSimple() {
   }
   simple_.store(false);
   if (ByContexts()) StampPast();
+  if (!ByContexts()) RaiseFloor(streams_.FirstLegacy(), tick_.fetch_add(1) + 1);  // events from here on cover them
   left_.store(true);
   if (ByContexts()) RecordContexts(past_tick_.load());
 }
@@ -49,13 +50,14 @@ void StreamOrder::TrySettlePast() {
   const size_t count = context_events_.List(&contexts);
   if (count == 0) return;  // no event, so its state is unknown
   for (size_t i = 0; i < count; ++i) {
-    const CUevent event = context_events_.After(contexts[i], past).event;
-    if (event == nullptr) {
+    const ContextEvents::Recorded recorded = context_events_.After(contexts[i], past);
+    if (recorded.finished) continue;
+    if (recorded.event == nullptr) {
       RecordContexts(tick_.load());
       return;
     }
     CurrentScope scope(*driver, contexts[i]);
-    if (!scope || driver->EventQuery(event) != CUDA_SUCCESS) return;
+    if (!scope || driver->EventQuery(recorded.event) != CUDA_SUCCESS) return;
   }
   past_tick_.store(0);
   Settle(past);
@@ -110,12 +112,13 @@ bool StreamOrder::WaitForContexts(uint32_t stream, uint64_t needed) {
   uint64_t covered = UINT64_MAX;
   for (size_t i = 0; i < count; ++i) {
     ContextEvents::Recorded recorded = context_events_.After(contexts[i], needed);
-    if (recorded.event == nullptr) {
+    if (recorded.event == nullptr && !recorded.finished) {
       if (!EnterSynchronize()) return false;
       recorded = context_events_.Record(*driver, contexts[i], tick_.load());
       LeaveSynchronize();
     }
-    if (recorded.event == nullptr || !streams_.WaitFor(*driver, stream, recorded.event)) return false;
+    if (!recorded.finished && (recorded.event == nullptr || !streams_.WaitFor(*driver, stream, recorded.event)))
+      return false;
     covered = std::min(covered, recorded.tick);
   }
   if (count > 0) streams_.NoteKnownAll(stream, covered);
@@ -130,11 +133,12 @@ bool StreamOrder::WaitOnHostForContexts(uint64_t needed) {
   ContextEvents::Contexts contexts;
   const size_t count = context_events_.List(&contexts);
   for (size_t i = 0; i < count; ++i) {
-    const CUevent event = context_events_.After(contexts[i], needed).event;
-    if (event == nullptr) return false;
+    const ContextEvents::Recorded recorded = context_events_.After(contexts[i], needed);
+    if (recorded.finished) continue;
+    if (recorded.event == nullptr) return false;
     CurrentScope scope(*driver, contexts[i]);
     ++order_cost.host_waits;
-    if (!scope || driver->EventSynchronize(event) != CUDA_SUCCESS) return false;
+    if (!scope || driver->EventSynchronize(recorded.event) != CUDA_SUCCESS) return false;
   }
   return count > 0;
 }

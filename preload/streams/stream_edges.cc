@@ -66,6 +66,18 @@ class Polls {
   uint64_t left_, next_ = 1;
 };
 
+// Counts the calls in progress.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>* count) : count_(count) { count_->fetch_add(1); }
+  ~Counted() { count_->fetch_sub(1); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>* const count_;
+};
+
 bool IsDefaultBlocking(StreamKind kind) { return kind != StreamKind::kNonBlocking; }
 
 }  // namespace
@@ -108,7 +120,7 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
   const UsedStreams::Stream source = streams_.Get(from), target = streams_.Get(to);
-  if (source.gone && source.finished) return true;
+  if ((source.gone && source.finished) || streams_.Finished(from, tick)) return true;
   if (target.kind == StreamKind::kLegacy && AnyCapture()) return false;
   uint32_t recorded_on = from;
   CUevent event = streams_.EventAfter(from, tick);
@@ -133,20 +145,30 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
   return true;
 }
 
-// Makes the stream wait for all work submitted to all others so far. During a capture: for at least all releases up to
-// `needed`.
+// Makes the stream wait for all work on all others that was submitted before the releases up to `needed`. The events of
+// those releases are best, because an event that is recorded now stands for later work, too.
 bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
   const NoCapture none(this);
   if (!none) return JoinDuringCapture(stream, needed);
   const uint64_t tick = tick_.load();
+  uint64_t covered = tick;
   UsedStreams::Stream others[UsedStreams::kCapacity];
   const size_t count = streams_.List(others);
   for (size_t i = 0; i < count; ++i) {
     const UsedStreams::Stream& other = others[i];
     const bool by_legacy = other.kind == StreamKind::kBlocking || other.kind == StreamKind::kPerThread;
-    if (other.number != stream && !by_legacy && !Gather(*driver, other, stream, tick)) return false;
+    if (other.number == stream || by_legacy) continue;
+    uint64_t stands_for = tick;
+    const CUevent earlier = other.gone ? nullptr : streams_.EventAfter(other.number, needed, &stands_for);
+    if (streams_.Finished(other.number, needed)) {
+      covered = needed;
+    } else if (earlier != nullptr && streams_.Wait(*driver, stream, other.number, earlier)) {
+      covered = std::min(covered, stands_for);
+    } else if (!Gather(*driver, other, stream, tick)) {
+      return false;
+    }
   }
   // The legacy stream's next operation comes after its blocking streams. A program may omit that operation and use the
   // block on a blocking stream at once, which comes after the legacy stream anyway.
@@ -154,8 +176,22 @@ bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
     const CUevent own = streams_.Record(*driver, stream, tick);
     if (own == nullptr || !streams_.Wait(*driver, stream, stream, own)) return false;
   }
-  streams_.NoteKnownAll(stream, tick);
+  streams_.NoteKnownAll(stream, covered);
   return true;
+}
+
+// Makes a stream's first work come after all that was settled before, by the floor. A barrier that is being made may
+// have missed the stream: then it waits for all.
+bool StreamOrder::ComeAfterFloor(uint32_t stream) {
+  const bool barrier = barriers_.load() != 0;
+  Floor floor;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    floor = floor_;
+  }
+  if (!barrier && floor.stream != kAllStreams && floor.stream != stream && Edge(floor.stream, floor.tick, stream))
+    return true;
+  return Join(stream, barrier ? tick_.load() : std::max(floor.tick, settled_.load()));
 }
 
 // Makes the hub wait for all work submitted to the stream so far.
@@ -196,6 +232,7 @@ bool StreamOrder::Barrier() {
   if (driver == nullptr) return false;
   const NoCapture none(this);
   if (!none) return false;
+  const Counted making(&barriers_);  // before the list: a stream that is not on it sees this
   const uint64_t tick = tick_.load();
   UsedStreams::Stream streams[UsedStreams::kCapacity];
   const size_t count = streams_.List(streams);
@@ -208,7 +245,9 @@ bool StreamOrder::Barrier() {
     const bool by_legacy = streams[i].kind == StreamKind::kBlocking || streams[i].kind == StreamKind::kPerThread;
     if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;
   }
-  const CUevent all = streams_.Record(*driver, hub, tick);
+  // Only events that are recorded from here on have this tick or a later one. They all stand for the barrier.
+  const uint64_t floor = tick_.fetch_add(1) + 1;
+  const CUevent all = streams_.Record(*driver, hub, floor);
   if (all == nullptr) return false;
   for (size_t i = 0; i < count; ++i) {
     const UsedStreams::Stream& stream = streams[i];
@@ -217,9 +256,51 @@ bool StreamOrder::Barrier() {
     // synchronization behavior").
     if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;
   }
+  RaiseFloor(hub, floor);
   Settle(tick);
   streams_.Recycle(tick);
   return true;
+}
+
+// All streams that are used later come after events of this stream with at least this tick.
+void StreamOrder::RaiseFloor(uint32_t stream, uint64_t tick) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (tick > floor_.tick) floor_ = {stream, tick};
+}
+
+// Records an event on each used stream, for the releases so far. An event on the legacy stream would order its blocking
+// streams, so none is recorded where there are such.
+void StreamOrder::RecordUsed() {
+  if (__atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) != 0) return;
+  const CudaDriver* driver = Driver();
+  const NoCapture none(this);
+  if (driver == nullptr || !none) return;
+  const uint64_t tick = tick_.load();
+  UsedStreams::Stream streams[UsedStreams::kCapacity];
+  const size_t count = streams_.List(streams);
+  for (size_t i = 0; i < count; ++i) {
+    if (!streams[i].gone && streams[i].kind == StreamKind::kBlocking) return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!streams[i].gone) streams_.Record(*driver, streams[i].number, tick);
+  }
+}
+
+// Records events for a pooled release whose memory may go to another stream: it went there before, or best fit will
+// choose (AskedOffPlan). The cost of a context's event is not known, so these take a fifth of the time at most.
+void StreamOrder::RecordAtRelease(Engine* engine, DeviceAddress address) {
+  const bool crossing = crossing_.Has(PooledBlock(address));
+  if ((!crossing && !AskedOffPlan(engine)) || AnyCapture()) return;
+  const int64_t start = RequestTimer::Now();
+  if (!crossing && start < next_record_.load(std::memory_order_relaxed)) return;
+  const OrderCostScope cost(engine, 0);
+  if (!ByContexts()) {
+    RecordUsed();
+    return;
+  }
+  RecordContexts(tick_.load());
+  const int64_t end = RequestTimer::Now();
+  next_record_.store(end + 4 * (end - start), std::memory_order_relaxed);
 }
 
 // Releases up to this tick have their events, which another thread may be recording now. Must not be called within

@@ -35,7 +35,7 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
   if (!alone) {
     NotSimple();
     state_.compare_exchange_strong(expected, kSeveral);
-    if (!ByContexts() && !Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();
+    if (!ByContexts() && !ComeAfterFloor(number) && !SynchronizeContexts()) WaitOnHost();
   }
   streams_.Joined(number);
   return number;
@@ -143,17 +143,14 @@ EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CU
   }
   // A pooled release needs no event while a capture is active, unless the block has recorded users.
   if (AnyCapture() && (!pooled || HasUses(address))) return ReleaseLater(arena, address, stream);
-  const ReuseAfter after = StampOf(stream, address, kind);
+  const ReuseAfter after = StampOf(engine, stream, address, kind);
   const EngineStatus status = engine->Release(address, StreamTag(stream), &after);
-  if (pooled && ByContexts() && crossing_.Has(PooledBlock(address))) {
-    const OrderCostScope cost(engine);
-    RecordContexts(tick_.load());
-  }
+  if (pooled) RecordAtRelease(engine, address);
   return status;
 }
 
 // Returns the point after all uses of the block at `address`, which is being released.
-ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address, ReleaseKind kind) {
+ReuseAfter StreamOrder::StampOf(Engine* engine, CUstream stream, DeviceAddress address, ReleaseKind kind) {
   uint32_t number = kAllStreams;
   if (stream != kNoStream) {
     const CudaDriver* driver = Driver();
@@ -170,7 +167,8 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address, ReleaseK
   streams_.NoteRelease(number, tick);
   const bool pooled = kind == ReleaseKind::kPooled;
   after.Add(number, tick, pooled ? PooledBlock(address) : 0);
-  if (!pooled && (streams_.TakeWanted(number) || host_waits_.load(std::memory_order_relaxed))) {
+  if (!pooled && (streams_.TakeWanted(number) || host_waits_.load(std::memory_order_relaxed) || AskedOffPlan(engine))) {
+    const OrderCostScope cost(engine, 0);
     if (EnterSynchronize()) {
       streams_.Record(*Driver(), number, tick_.load());
       LeaveSynchronize();
@@ -262,6 +260,7 @@ bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
     if (point.stream == stream || point.tick <= settled) continue;
     if (point.pooled_block != 0) {
       needed = std::max(needed, point.tick);
+      if (!streams_.KnowsAll(stream, point.tick)) crossing_.Note(point.pooled_block);
     } else if (!streams_.Knows(stream, point.stream, point.tick) && !Edge(point.stream, point.tick, stream)) {
       return false;
     }
@@ -270,6 +269,12 @@ bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
 }
 
 void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
+  {
+    // Its legacy stream's number may go to another stream. Other contexts' work before the floor may go on.
+    const uint32_t legacy = streams_.FindLegacy(context);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (legacy != kAllStreams && floor_.stream == legacy) floor_.stream = kAllStreams;
+  }
   streams_.ForgetContext(context);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -306,6 +311,9 @@ void StreamOrder::ResetAfterFork() {
   leaving_.store(false);
   left_.store(false);
   past_tick_.store(0);
+  floor_ = {};
+  barriers_.store(0);
+  several_ask_.store(false);
   found_devices_.store(0);
   state_.store(kOne);
   captures_.store(0);

@@ -7,10 +7,12 @@
 // 1. One stream. While work goes to the legacy stream only, the stream's own order is enough. Nothing is recorded.
 // 2. First use of a stream.
 //    - Work hooks (work_hooks.cc) see each stream before its first work is submitted.
-//    - The stream gets a number and *joins*: it waits for events that are recorded now on all streams used so far.
-//      Its work thus comes after all earlier releases.
-//    - `simple_` and `state_` change to "several" before those events are recorded. A release that read "one" had
-//      submitted its work before, so the events cover that work.
+//    - The stream gets a number and waits for the *floor*: an event that stands for all that is settled. That is the
+//      last barrier's (3), or else the legacy stream's of when a second stream appeared. A wait for all work would be
+//      a wait that the program did not make, also for a receive that only this stream's work can answer.
+//    - `simple_` and `state_` change to "several" before that event is recorded. A release that read "one" had
+//      submitted its work before, so the event covers that work.
+//    - Barriers that are being made may miss the stream. It then waits for all streams (*join*).
 // 3. Several streams. Each release has a tick, which the engine keeps with the memory (runtime/memory/reuse.h). At the
 //    next request there, the engine returns what has to come before.
 //      | release                        | uses of the block come before the release on                             |
@@ -19,10 +21,11 @@
 //      | cuMemFree                      | any stream                                                               |
 //      | hotpack_free_pooled(S), pooled | any stream; S itself needs no order                                      |
 //    - A request on stream T: for each release on S ≠ T, T waits for an event of S that was recorded after the release.
-//      The event is recorded when it is needed, or at the release on streams that were needed lately. T remembers which
-//      releases it comes after.
+//      T remembers which releases it comes after.
 //    - A release on "any stream": T waits for all used streams. After a pooled release on S, a request on S waits for
 //      nothing.
+//    - The event is recorded at the release, unless a plan serves whose blocks did not change streams lately. Otherwise
+//      it is recorded when it is needed, and stands for later work as well.
 //    - A request without stream (cuMemAlloc): its memory may be used on any stream. So all used streams wait for all
 //      used streams through the context's legacy stream (*barrier*), unless a barrier was made since the release.
 //      Streams used later join (2) after the barrier.
@@ -50,9 +53,8 @@
 // 9. The program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce captures.
 //    - A release on "any stream" (pooled, or with a user that cannot record) is ordered by an event of each whole
 //      context (ContextEvents). The event also covers unnamed and ended streams.
-//    - That event is recorded when it is needed, or at the release if the block's memory went to another stream before
-//      (CrossingBlocks). The host waits where the driver has no such events.
-//    - Streams do not join (2). All releases before the second stream was named share one tick, `past_tick_`. It
+//    - That event is recorded as in 3. The host waits where the driver has no such events.
+//    - Streams have no floor (2). All releases before the second stream was named share one tick, `past_tick_`. It
 //      applies to all memory until that work is done.
 //    - What a stream comes after is known only as long as its handle is the same stream's (UsedStreams::Identify).
 //    - A recorded use gets its event at the release, as long as the program answers for that stream's handle.
@@ -70,6 +72,7 @@
 #include <vector>
 
 #include "preload/process/driver_access.h"
+#include "preload/process/options.h"
 #include "preload/streams/context_events.h"
 #include "preload/streams/crossing_blocks.h"
 #include "preload/streams/graph_memory.h"
@@ -121,6 +124,11 @@ class StreamOrder {
     if (kept_.load(std::memory_order_relaxed) && reinterpret_cast<uintptr_t>(stream) > 1 &&
         streams_.Find(stream) == kAllStreams) [[unlikely]]
       FirstUse(stream);
+  }
+
+  // Notes that a request names the stream. Cheap.
+  void Asked(CUstream stream) {
+    if (stream != nullptr && stream != CU_STREAM_LEGACY && stream != kNoStream) several_ask_.store(true);
   }
 
   // Returns true as long as only the legacy stream was used, and nothing was captured or recorded. Releases then
@@ -207,7 +215,11 @@ class StreamOrder {
   class NoCapture;
 
   // stream_order.cc: releases and requests
-  ReuseAfter StampOf(CUstream stream, DeviceAddress address, ReleaseKind kind);
+  ReuseAfter StampOf(Engine* engine, CUstream stream, DeviceAddress address, ReleaseKind kind);
+  // Returns true if any stream may get the memory of a release: several ask for memory, and no plan says which one.
+  bool AskedOffPlan(const Engine* engine) const {
+    return GetOptions().release_events && several_ask_.load(std::memory_order_relaxed) && !engine->Steady();
+  }
   void TakeUses(DeviceAddress address, ReuseAfter* after);
   bool HasUses(DeviceAddress address);
   uint32_t NumberOf(CUstream stream, CUcontext context);
@@ -238,6 +250,10 @@ class StreamOrder {
   bool Gather(const CudaDriver& driver, const UsedStreams::Stream& stream, uint32_t hub, uint64_t tick);
   bool WaitOnHost();
   void RecordAll(uint64_t tick);
+  void RecordUsed();
+  void RecordAtRelease(Engine* engine, DeviceAddress address);
+  bool ComeAfterFloor(uint32_t stream);
+  void RaiseFloor(uint32_t stream, uint64_t tick);
   uint64_t CaptureTick() const;
   void Settle(uint64_t tick);
   bool SynchronizeContexts();
@@ -257,6 +273,12 @@ class StreamOrder {
   // streams and captures are seen
   bool Seen() const { return kHooksPresent || kept_.load(std::memory_order_relaxed); }
 
+  // What is settled comes before all events of the stream with at least this tick. kAllStreams: of any stream.
+  struct Floor {
+    uint32_t stream = kAllStreams;
+    uint64_t tick = 0;
+  };
+
   static constexpr size_t kFixed = 1024;  // then the heap
 
   UsedStreams streams_;
@@ -273,6 +295,9 @@ class StreamOrder {
   std::atomic<uint64_t> past_tick_{0};  // 9.: releases up to it were not stamped; 0: none, or all settled
   std::atomic<int> state_{kOne};
   std::atomic<bool> host_waits_{false};
+  std::atomic<bool> several_ask_{false};  // a stream other than the legacy one has asked for memory
+  std::atomic<int64_t> next_record_{0};   // RecordAtRelease: not before this time
+  std::atomic<int> barriers_{0};          // being made
   std::atomic<int> captures_{0};
   std::atomic<int> syncing_{0};
   std::atomic<bool> beginning_{false};     // a thread is recording the events of 6.
@@ -280,6 +305,7 @@ class StreamOrder {
   std::atomic<size_t> waiting_count_{0};
   std::atomic<size_t> use_count_{0};
   std::mutex mutex_;  // guards the members below; never held across a driver call
+  Floor floor_;
   Waiting fixed_[kFixed] = {};
   size_t fixed_count_ = 0;
   std::vector<Waiting>* overflow_ = nullptr;

@@ -93,7 +93,8 @@ uint32_t UsedStreams::Add(CUstream handle, CUcontext context, StreamKind kind, b
       known_[number][i].store(0, std::memory_order_relaxed);
       known_[i][number].store(0, std::memory_order_relaxed);
     }
-    if (slot.context != context) std::fill(slot.events, slot.events + kEvents, nullptr);  // the driver still owns those
+    if (slot.context != context)
+      std::fill(slot.ring.events, slot.ring.events + EventRing::kEvents, nullptr);  // the driver still owns those
     if (kind == StreamKind::kPerThread) ++per_thread_;
     slot.state = State::kJoining;
     slot.kind = kind;
@@ -107,7 +108,7 @@ uint32_t UsedStreams::Add(CUstream handle, CUcontext context, StreamKind kind, b
     slot.wanted.store(0);
     slot.known_all.store(0);
     slot.generation.fetch_add(1);
-    std::fill(slot.ticks, slot.ticks + kEvents, 0);
+    slot.ring.Clear();
     count_ = std::max(count_, number + 1);
     *fresh = true;
   }
@@ -174,8 +175,7 @@ void UsedStreams::ForgetContext(CUcontext context) {
     slot.context = nullptr;
     slot.generation.fetch_add(1);
     if (slot.kind == StreamKind::kPerThread) --per_thread_;
-    std::fill(slot.events, slot.events + kEvents, nullptr);  // they ended with the context
-    std::fill(slot.ticks, slot.ticks + kEvents, 0);
+    slot.ring = {};  // its events ended with the context
   }
 }
 
@@ -312,60 +312,55 @@ bool UsedStreams::Synchronize(const CudaDriver& driver, uint32_t number) {
 CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tick) {
   const Use use(this, number, Use::kHandle);
   if (!use || driver.EventCreate == nullptr || driver.EventRecord == nullptr) return nullptr;
-  Slot& slot = slots_[number];
+  EventRing& ring = slots_[number].ring;
   CUevent event = nullptr;
-  int k = 0;
-  uint64_t sequence = 0;
+  uint32_t k = 0;
+  uint64_t before = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (int tries = 0; tries < kEvents; ++tries) {
-      sequence = slot.next_event++;
-      k = static_cast<int>(sequence % kEvents);
-      if (slot.ticks[k] != kBusy) break;
-    }
-    if (slot.ticks[k] == kBusy) return nullptr;
-    slot.ticks[k] = kBusy;
-    slot.sequences[k] = sequence;
-    event = slot.events[k];
+    k = ring.Begin(&before);
+    if (k == EventRing::kEvents) return nullptr;
+    event = ring.events[k];
   }
   CUresult result = CUDA_SUCCESS;
+  bool finished = false;
   {
     CurrentScope scope(driver, use.context);
     if (!scope) result = CUDA_ERROR_INVALID_CONTEXT;
     if (result == CUDA_SUCCESS && event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    finished = result == CUDA_SUCCESS && before != 0 && IsFinished(driver, event);
     if (result == CUDA_SUCCESS) result = driver.EventRecord(event, use.handle);
   }
   ++order_cost.events;
   std::lock_guard<std::mutex> lock(mutex_);
-  slot.events[k] = event;
-  slot.ticks[k] = result == CUDA_SUCCESS ? tick : 0;
+  ring.Commit(k, event, result == CUDA_SUCCESS ? tick : 0, finished ? before : 0);
   if (result != CUDA_SUCCESS) return nullptr;
   return event;
 }
 
-CUevent UsedStreams::EventAfter(uint32_t number, uint64_t tick) const {
+CUevent UsedStreams::EventAfter(uint32_t number, uint64_t tick, uint64_t* stands_for) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const Slot& slot = slots_[number];
-  int best = -1;
-  for (int k = 0; k < kEvents; ++k) {
-    if (slot.ticks[k] == kBusy || slot.ticks[k] < tick || slot.ticks[k] == 0) continue;
-    if (best < 0 || slot.ticks[k] < slot.ticks[best]) best = k;
-  }
-  return best < 0 ? nullptr : slot.events[best];
+  const EventRing& ring = slots_[number].ring;
+  const uint32_t k = ring.After(tick);
+  if (k == EventRing::kEvents) return nullptr;
+  if (stands_for != nullptr) *stands_for = ring.ticks[k];
+  return ring.events[k];
+}
+
+bool UsedStreams::Finished(uint32_t number, uint64_t tick) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return tick <= slots_[number].ring.done;
 }
 
 // Threads may record at the same time and come back in any order. The event that was begun last covers all work that
 // was submitted before it, so an ended stream's covers all of its work.
 CUevent UsedStreams::LatestEvent(uint32_t number) const {
   std::unique_lock<std::mutex> lock(mutex_);
-  const Slot& slot = slots_[number];
+  const EventRing& ring = slots_[number].ring;
   while (true) {
-    int last = -1;
-    for (int k = 0; k < kEvents; ++k) {
-      if (slot.ticks[k] != 0 && (last < 0 || slot.sequences[k] > slot.sequences[last])) last = k;
-    }
-    if (last < 0) return nullptr;
-    if (slot.ticks[last] != kBusy) return slot.events[last];
+    const uint32_t last = ring.Latest();
+    if (last == EventRing::kEvents) return nullptr;
+    if (ring.ticks[last] != EventRing::kBusy) return ring.events[last];
     lock.unlock();
     sched_yield();
     lock.lock();
@@ -413,7 +408,7 @@ void UsedStreams::ResetAfterFork() {
     slots_[i].state = State::kFree;
     slots_[i].generation.fetch_add(1);
     slots_[i].users = 0;
-    std::fill(slots_[i].events, slots_[i].events + kEvents, nullptr);
+    slots_[i].ring = {};
   }
   count_ = per_thread_ = 0;
   first_context_.store(nullptr);

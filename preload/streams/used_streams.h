@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "preload/streams/event_ring.h"
 #include "preload/streams/order_cost.h"
 #include "runtime/memory/cuda_driver.h"
 #include "runtime/memory/reuse.h"
@@ -47,6 +48,8 @@ class UsedStreams {
   // Returns the number of the stream that was added under this handle, kAllStreams if none was. Lock-free.
   uint32_t Find(CUstream handle) const;
   uint32_t FindLegacy(CUcontext context) const;
+  // Returns the number of the first context's legacy stream, kAllStreams if there is none.
+  uint32_t FirstLegacy() const { return first_legacy_.load(std::memory_order_acquire) - 1; }
   uint32_t FindOwn(CUcontext context) const;  // the calling thread's per-thread default stream
 
   // Adds a stream and returns its number, kAllStreams if none is free. *fresh: the caller orders the stream after all
@@ -78,7 +81,10 @@ class UsedStreams {
   // Returns null if the stream is gone or the driver refused.
   CUevent Record(const CudaDriver& driver, uint32_t number, uint64_t tick);
   // Returns the earliest event that stands for at least the stream's releases up to `tick`; null if there is none.
-  CUevent EventAfter(uint32_t number, uint64_t tick) const;
+  // `stands_for`: up to which tick; null: not wanted.
+  CUevent EventAfter(uint32_t number, uint64_t tick, uint64_t* stands_for = nullptr) const;
+  // Returns true if the stream's work before its releases up to `tick` is known to be finished.
+  bool Finished(uint32_t number, uint64_t tick) const;
   // Returns the event whose recording was begun last; waits until that is done. Null if there is none.
   CUevent LatestEvent(uint32_t number) const;
   // Makes the stream's coming work wait for an event of stream `from`. Returns true also if `from` ended with its
@@ -109,10 +115,8 @@ class UsedStreams {
 
  private:
   enum class State : uint8_t { kFree, kJoining, kUsed, kGone };
-  static constexpr int kEvents = 8;
   static constexpr uint32_t kPerThreadCapacity = kCapacity / 2;  // never gone: their end is not reported
   static constexpr int kWanted = 64;                             // releases
-  static constexpr uint64_t kBusy = ~uint64_t{0};
   struct Slot {
     State state;
     StreamKind kind;
@@ -122,10 +126,7 @@ class UsedStreams {
     CUstream handle;
     CUcontext context;
     uint64_t thread;  // of a per-thread stream
-    CUevent events[kEvents];
-    uint64_t ticks[kEvents];      // 0: not recorded yet; kBusy: being recorded
-    uint64_t sequences[kEvents];  // the order in which the recordings were begun
-    uint64_t next_event;
+    EventRing ring;
     uint32_t users;  // calls in progress with the handle
     std::atomic<uint64_t> last_release;
     std::atomic<int> wanted;

@@ -17,9 +17,11 @@ std::shared_ptr<const SavedPlan> AlignedPlan(const EngineOptions& options) {
 
 }  // namespace
 
-Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service)
+Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service,
+                   std::atomic<bool>* steady)
     : memory_(memory),
       options_(options),
+      steady_(steady),
       history_(options.window),
       guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.log) : nullptr),
       spill_(memory, options.managed_limit, options.log),
@@ -53,6 +55,7 @@ EngineState Engine::Impl::StateNow() const {
 // The short path is open while a script is followed and no recording, activation or alignment is due.
 void Engine::Impl::UpdateState() {
   state_ = StateNow();
+  steady_->store(state_ == EngineState::kSteady, std::memory_order_relaxed);
   const bool follows =
       state_ == EngineState::kTrial || state_ == EngineState::kSettling || state_ == EngineState::kSteady;
   fast_.Set((follows || state_ == EngineState::kLost) && !recording_.on(),
@@ -366,7 +369,7 @@ void Engine::Impl::AbandonAfterFork() {
 }
 
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options)
-    : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
+    : impl_(std::make_unique<Impl>(memory, options, &service_, &steady_)) {}
 Engine::~Engine() {
   if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, still use it
 }

@@ -181,6 +181,8 @@ class Engine {
   //   kLeave    the driver's pool is faster: requests need not come here any more
   enum class Service : uint8_t { kServe, kCompare, kLeave };
   Service service() const { return service_.load(std::memory_order_relaxed); }  // lock-free
+  // Returns true while a plan is followed, all its pages are mapped and no better one is due. Lock-free.
+  bool Steady() const { return steady_.load(std::memory_order_relaxed); }
   // Returns true for one caller of kCompare. *median_ns: the time of a request served by best fit here. Lock-free if
   // false.
   bool BeginComparison(uint64_t* median_ns);
@@ -208,6 +210,7 @@ class Engine {
 
  private:
   std::atomic<Service> service_{Service::kServe};
+  std::atomic<bool> steady_{false};
   class Impl;
   std::unique_ptr<Impl> impl_;
 };

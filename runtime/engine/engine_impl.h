@@ -56,8 +56,8 @@ enum class EngineState : uint8_t {
 
 class Engine::Impl {
  public:
-  // `service`: the engine's own, kept outside.
-  Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service);
+  // `service`, `steady`: the engine's own, kept outside.
+  Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service, std::atomic<bool>* steady);
   ~Impl() = default;
 
   inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
@@ -155,6 +155,7 @@ class Engine::Impl {
   std::atomic<bool> attention_{false};           // the next request must be timed, or must not be served
   bool immortal_ = false;                        // must not be destroyed
   EngineState state_ = EngineState::kObserving;  // updated at the end of each slow request
+  std::atomic<bool>* const steady_;              // written with it
   FastPath fast_;
   int interrupts_ = 0;
   CallerFigures caller_figures_;

@@ -141,6 +141,45 @@ void WithoutInternalDependencies() {
   Print({{begin}}, {{end}});
 }
 
+// A stream released memory, and the host has waited since. Then the stream gets work that ends only after an answer: 20
+// units. The answer's stream asks for that memory, and must not wait for that work. `used`: it was used before.
+// `between`: so many blocks of another stream are released meanwhile. `torch`: by PyTorch's functions, or the driver's.
+void PostedBeforeReuse(bool used, int between, bool torch) {
+  const CUstream receives = NewStream(), answers = NewStream(), main = NewStream(), clock = NewStream();
+  const auto allocate = [torch](size_t bytes, CUstream stream) {
+    CUdeviceptr block = 0;
+    if (torch) return Allocate(bytes, stream);
+    OK(cuMemAllocAsync(&block, bytes, stream));
+    return reinterpret_cast<void*>(block);
+  };
+  const auto release = [torch](void* block, size_t bytes, CUstream stream) {
+    if (torch) return Free(block, bytes, stream);
+    OK(cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(block), stream));
+  };
+  void* const pending = allocate(kMiB, main);
+  Use(pending, kMiB, main);
+  Use(pending, kMiB, clock);
+  if (used) Use(allocate(kMiB, answers), kMiB, answers);
+  void* const block = allocate(64 * kMiB, receives);
+  Use(block, kMiB, receives);
+  release(block, 64 * kMiB, receives);
+  OK(cuCtxSynchronize());
+  for (int i = 0; i < 20; ++i) Use(pending, kMiB, receives);
+  for (int i = 0; i < between; ++i) {
+    void* const other = allocate(512, main);
+    Use(other, 512, main);
+    release(other, 512, main);
+  }
+  const CUevent begin = NewEvent(), end = NewEvent();
+  OK(cuEventRecord(begin, clock));  // on the stream itself it would be its first use
+  void* const again = allocate(64 * kMiB, answers);
+  CHECK(again == block);
+  Use(again, kMiB, answers);
+  OK(cuEventRecord(end, answers));
+  OK(cuCtxSynchronize());
+  Print({begin}, {end});
+}
+
 // A side stream has work that ends only long after: it stands for a receive that was posted before the request that it
 // answers, and the main stream submits that request last. Meanwhile four shapes of step take turns, so free pages are
 // wanted elsewhere. The device is nearly empty. Prints the time of the main thread.
@@ -169,7 +208,17 @@ void Posted() {
 }
 
 constexpr std::pair<const char*, void (*)()> kModes[] = {
-    {"recorded", Recorded}, {"prefetch", Prefetch}, {"pool", WithoutInternalDependencies}, {"posted", Posted}};
+    {"recorded", Recorded},
+    {"prefetch", Prefetch},
+    {"pool", WithoutInternalDependencies},
+    {"posted", Posted},
+    {"reuse", [] { PostedBeforeReuse(true, 0, true); }},
+    {"first", [] { PostedBeforeReuse(false, 0, true); }},
+    {"later", [] { PostedBeforeReuse(true, 300, true); }},
+    {"driver_reuse", [] { PostedBeforeReuse(true, 0, false); }},
+    {"driver_first", [] { PostedBeforeReuse(false, 0, false); }},
+    {"driver_later", [] { PostedBeforeReuse(true, 300, false); }},
+};
 
 }  // namespace
 

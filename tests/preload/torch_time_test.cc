@@ -53,12 +53,25 @@ TEST_P(TorchTime, PagesThatCouldMoveAreNotWaitedForWithoutEnd) {
   unsetenv("HOTPACK_PAGE_WAIT");
 }
 
+// Memory that another stream released long ago is not waited for, whatever that stream does now. It has 20 units of
+// work, which may end only after this stream's: a receive that was posted before the request that it answers.
+TEST_P(TorchTime, LaterWorkIsNotWaitedFor) {
+  EXPECT_LE(Longest("reuse"), 1.01);
+  EXPECT_LE(Longest("first"), 1.01);
+  EXPECT_LE(Longest("later"), 1.2);
+}
+
 INSTANTIATE_TEST_SUITE_P(How, TorchTime, testing::Values("alone", "preload"),
                          [](const auto& how) { return std::string(how.param); });
 
 // A pool that forbids inserted waits is the driver's: the other stream's 20 units are not waited for.
 using PoolTime = TorchTime;
 TEST_P(PoolTime, InsertsNoWaitsWhereThePoolForbidsThem) { EXPECT_EQ(Longest("pool"), 1); }
+TEST_P(PoolTime, LaterWorkIsNotWaitedFor) {
+  EXPECT_LE(Longest("driver_reuse"), 1.01);
+  EXPECT_LE(Longest("driver_first"), 1.01);
+  EXPECT_LE(Longest("driver_later"), 1.2);
+}
 INSTANTIATE_TEST_SUITE_P(How, PoolTime, testing::Values("preload"));
 
 }  // namespace

@@ -45,6 +45,9 @@ CUresult RecordEvent(CUevent, CUstream) {
   return CUDA_SUCCESS;
 }
 
+bool finished = false;
+CUresult QueryEvent(CUevent) { return finished ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+
 class UsedStreamsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -53,6 +56,8 @@ class UsedStreamsTest : public testing::Test {
     driver_.CtxGetCurrent = GetCurrent;
     driver_.EventCreate = CreateEvent;
     driver_.EventRecord = RecordEvent;
+    driver_.EventQuery = QueryEvent;
+    finished = false;
     bool fresh = false;
     number_ = streams_.Add(kStream, kContext, StreamKind::kNonBlocking, &fresh);
     ASSERT_TRUE(fresh);
@@ -123,6 +128,19 @@ TEST_F(UsedStreamsTest, AnEventCountsOnceItIsRecorded) {
   other.join();
   EXPECT_EQ(streams_.EventAfter(number_, 4), slow);
   EXPECT_EQ(streams_.EventAfter(number_, 6), nullptr);
+}
+
+// An event is recorded again after kEvents others. What it stood for needs no event any more if it was complete.
+TEST_F(UsedStreamsTest, WorkOfAnEventThatIsRecordedAgain) {
+  for (uint64_t tick = 1; tick <= EventRing::kEvents; ++tick) streams_.Record(driver_, number_, tick);
+  const CUevent second = streams_.EventAfter(number_, 2);
+  streams_.Record(driver_, number_, 100);
+  EXPECT_FALSE(streams_.Finished(number_, 1)) << "it was not complete";
+  EXPECT_EQ(streams_.EventAfter(number_, 1), second) << "the next event stands for it, too";
+  finished = true;
+  streams_.Record(driver_, number_, 101);
+  EXPECT_TRUE(streams_.Finished(number_, 2));
+  EXPECT_FALSE(streams_.Finished(number_, 3));
 }
 
 }  // namespace

@@ -165,17 +165,19 @@ mutant "no event edge, blocks of the script" runtime/engine/engine.cc \
 mutant "no event edge, blocks beside the script" runtime/engine/engine.cc \
   "if (after != nullptr) stamps_.Put(address, address + block.units * kBlockUnit, *after);" ""
 mutant "no event edge, blocks put aside during a capture" preload/streams/stream_captures.cc \
-  "const ReuseAfter after = StampOf(kNoStream, batch[i].address, ReleaseKind::kOrdered);" "const ReuseAfter after{};"
+  "const ReuseAfter after = StampOf(batch[i].arena->engine, kNoStream, batch[i].address, ReleaseKind::kOrdered);" "const ReuseAfter after{};"
 check=streams_that_go
 mutant "no event edge, a stream that is gone" preload/streams/stream_order.cc \
   "if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);" ""
 check=random_programs
-mutant "no event edge, an older event" preload/streams/used_streams.cc \
-  "if (slot.ticks[k] == kBusy || slot.ticks[k] < tick || slot.ticks[k] == 0) continue;" \
-  "if (slot.ticks[k] == kBusy || slot.ticks[k] == 0) continue;"
+mutant "no event edge, an older event" preload/streams/event_ring.h \
+  "if (ticks[k] == kBusy || ticks[k] < tick || ticks[k] == 0) continue;" "if (ticks[k] == kBusy || ticks[k] == 0) continue;"
 # Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
 mutant "late stream ignored, what was released before it" preload/streams/stream_order.cc \
-  "if (!ByContexts() && !Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();" ""
+  "if (!ByContexts() && !ComeAfterFloor(number) && !SynchronizeContexts()) WaitOnHost();" ""
+mutant "late stream ignored, what all waited for before it" preload/streams/stream_edges.cc \
+  "if (!barrier && floor.stream != kAllStreams && floor.stream != stream && Edge(floor.stream, floor.tick, stream))" \
+  "if (!barrier)"
 mutant "late stream ignored, its first use" preload/hooks/work_hooks.cc \
   "if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().FirstUse(stream);" ""
 mutant "late stream ignored, that there are several now" preload/streams/stream_order.cc \

@@ -43,6 +43,8 @@ std::vector<Shape> Shapes() {
       {"LittleMemory", 300000, 1, 2, {{"SIMGPU_MEMORY", "16M"}}, true},
       {"FourThreads", 400000, 4, 2, {}, false},
       {"FourThreadsDelayed", 600000, 4, 2, {{"SIMGPU_DELAY", "100"}}, false, true},
+      // A query that says "finished" is an order for the checker. Here each says "not yet".
+      {"WorkThatGoesOn", 800000, 1, 2, {{"SIMGPU_FAIL", "cuEventQuery:1+=600"}, {"HOTPACK_PAGE_WAIT", "1"}}, false},
       {"LargeHandles", 700000, 2, 2, {{"HOTPACK_HANDLE", "64:2"}}, false},
       {"AlwaysWaits", 500000, 1, 2, {{"HOTPACK_FREE_SYNC", "always"}}, false},
   };
