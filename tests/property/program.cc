@@ -184,7 +184,11 @@ void Program::Disorder(int steps) {
 }
 
 void Program::PlayIteration(Player* player, int deviations) {
-  player->Begin(deviations);
+  if (options_.varied) {
+    player->BeginVaried(deviations);
+  } else {
+    player->Begin(deviations);
+  }
   while (!player->Ended()) {
     const int worker = player->NextWorker() % settings_.workers;
     workers_.Run(worker, [&] {
@@ -196,7 +200,7 @@ void Program::PlayIteration(Player* player, int deviations) {
 }
 
 // An iteration again and again: exactly the same, or with now and then another step, size or order; with marks or
-// without; now and then interrupted.
+// without; now and then interrupted. Varied: each time with other sections and sizes, and with marks.
 void Program::Phase() {
   const int context = job_.SomeContext();
   if (context == Job::kNone) return;
@@ -207,9 +211,9 @@ void Program::Phase() {
   const Known known = random_.Of(known_);
   const int on = job_.ContextAlive(known.context) ? known.context : context;
   Player player(&known.script, on, &job_, &random_);
-  const bool marks = random_.Chance(300);
+  const bool marks = options_.varied || random_.Chance(300);
   const int deviations = random_.Chance(500) ? 0 : 1 + random_.Int(60);
-  const int repeats = options_.small ? 4 + random_.Int(3) : 3 + random_.Int(25);
+  const int repeats = options_.small ? 4 + random_.Int(3) : 3 + random_.Int(options_.varied ? 50 : 25);
   for (int i = 0; i < repeats && !Done() && job_.ContextAlive(on); ++i) {
     const bool interrupted = Hotpack().interrupt != nullptr && random_.Chance(30);
     if (marks && Hotpack().step != nullptr) Hotpack().step();

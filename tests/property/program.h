@@ -27,6 +27,7 @@ struct ProgramOptions {
   int devices = 1;
   bool small = false;            // few and short iterations: for a program of some hundred driver calls
   Exchange* exchange = nullptr;  // not null: other programs run in this process at the same time
+  bool varied = false;           // marked iterations of which each differs from the others
   bool captures = true;          // … and agree on whether there are captures, which forbid calls of others
 };
 

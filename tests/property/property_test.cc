@@ -31,6 +31,7 @@ struct Shape {
   Environment environment;
   bool starves;            // there is too little memory, and the program is to see that
   bool waits_too = false;  // played a second time, waiting for each plan: whether threads meet one else is luck
+  bool varied = false;     // no iteration is like another one
 };
 
 // The first program of a process begins with one stream and no known contexts. The next one begins with the state that
@@ -46,6 +47,7 @@ std::vector<Shape> Shapes() {
       // A query that says "finished" is an order for the checker. Here each says "not yet".
       {"WorkThatGoesOn", 800000, 1, 2, {{"SIMGPU_FAIL", "cuEventQuery:1+=600"}, {"HOTPACK_PAGE_WAIT", "1"}}, false},
       {"LargeHandles", 700000, 2, 2, {{"HOTPACK_HANDLE", "64:2"}}, false},
+      {"IterationsDiffer", 900000, 1, 2, {{"HOTPACK_ENVELOPE", "1"}}, false, false, true},
       {"AlwaysWaits", 500000, 1, 2, {{"HOTPACK_FREE_SYNC", "always"}}, false},
   };
 }
@@ -67,17 +69,21 @@ void Play(const Shape& shape, bool preload, uint64_t operations, Figures* figure
   const std::string simulated = std::string(HOTPACK_BINARY_DIR) + "/lib/simgpu";
   Environment environment = shape.environment;
   environment["LD_LIBRARY_PATH"] = simulated;
-  environment["LD_PRELOAD"] = simulated + "/libsimgpu_witness.so" + (preload ? " " + PreloadUnderTest() : "");
+  environment["LD_PRELOAD"] = simulated + "/libsimgpu_witness.so";
+  if (preload) environment["LD_PRELOAD"].append(" ").append(PreloadUnderTest());
   environment["HOTPACK"] = "";
   const uint64_t processes = std::max<uint64_t>(1, operations / kInAProcess);
   for (uint64_t seed = first; seed < first + processes; ++seed) {
-    const std::vector<std::string> command = {std::string(HOTPACK_BINARY_DIR) + "/tests/random_program",
-                                              std::to_string(seed), std::to_string(kInAProcess),
-                                              std::to_string(shape.threads), std::to_string(shape.programs)};
+    const std::vector<std::string> command = {HOTPACK_BINARY_DIR "/tests/random_program",
+                                              std::to_string(seed),
+                                              std::to_string(kInAProcess),
+                                              std::to_string(shape.threads),
+                                              std::to_string(shape.programs),
+                                              shape.varied ? "varied" : "alike"};
     const hotpack_test::Outcome outcome = hotpack_test::RunProgram(command, environment);
     std::string again;
-    for (const auto& [name, value] : environment) again += name + "='" + value + "' ";
-    for (const std::string& word : command) again += word + " ";
+    for (const auto& [name, value] : environment) again.append(name).append("='").append(value).append("' ");
+    for (const std::string& word : command) again.append(word).append(" ");
     ASSERT_EQ(outcome.code, 0) << (outcome.code > 128 ? "it ended by a signal\n" : "") << outcome.err
                                << "\nonce more: " << again;
     figures->Add(outcome.out);

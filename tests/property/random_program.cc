@@ -1,10 +1,11 @@
 // Runs random programs on the simulated device, one after the other or several at a time:
-//   random_program SEED OPERATIONS [THREADS [PROGRAMS]]
+//   random_program SEED OPERATIONS [THREADS [PROGRAMS [varied|alike]]]
 // Prints the actions and hotpack's figures. Exit code 97 if the checker has reports (simgpu/README.md), 5 if a result
 // was wrong. The actions follow from SEED alone, so a failure is repeated by running it again.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "runtime/include/hotpack.h"
@@ -29,11 +30,12 @@ void Print(const property::Counts& c) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fprintf(stderr, "random_program SEED OPERATIONS [THREADS [PROGRAMS]]\n");
+    fprintf(stderr, "random_program SEED OPERATIONS [THREADS [PROGRAMS [varied|alike]]]\n");
     return 2;
   }
   const uint64_t seed = strtoull(argv[1], nullptr, 10), operations = strtoull(argv[2], nullptr, 10);
   const int threads = argc > 3 ? atoi(argv[3]) : 1, programs = argc > 4 ? atoi(argv[4]) : 1;
+  const bool varied = argc > 5 && strcmp(argv[5], "varied") == 0;
   int devices = 0;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGetCount(&devices) != CUDA_SUCCESS) return 3;
   property::ProgramResult sum;
@@ -48,6 +50,7 @@ int main(int argc, char** argv) {
       options.seed = (seed * 1000 + static_cast<uint64_t>(p)) * 64 + static_cast<uint64_t>(t);
       options.operations = operations / static_cast<uint64_t>(threads * programs);
       options.devices = devices;
+      options.varied = varied;
       options.exchange = threads > 1 ? &exchange : nullptr;
       options.captures = threads == 1 || (seed + static_cast<uint64_t>(p)) % 2 == 0;
       property::ProgramResult* result = &results[static_cast<size_t>(t)];

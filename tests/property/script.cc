@@ -1,6 +1,7 @@
 #include "tests/property/script.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace property {
 namespace {
@@ -40,6 +41,7 @@ class Drawing {
       if (random_->Chance(10)) Add(Kind::kWait, 0);
       if (random_->Chance(20)) Add(Kind::kLaunch, 0);
     }
+    Divide();
     return script_;
   }
 
@@ -58,6 +60,14 @@ class Drawing {
     step.how = ways_ == 0 ? Job::How::kPlain : ways_ == 1 ? Job::How::kAsync : static_cast<Job::How>(random_->Int(6));
     script_.steps.push_back(step);
     return script_.steps.back();
+  }
+
+  void Divide() {
+    for (size_t begin = 0; begin < script_.steps.size();) {
+      const size_t end = std::min(script_.steps.size(), begin + 1 + random_->Below(40));
+      script_.sections.push_back({static_cast<ScriptSection::Kind>(random_->Int(4)), begin, end});
+      begin = end;
+    }
   }
 
   void AddUse(const std::vector<int>& live) {
@@ -91,7 +101,28 @@ Player::Player(const Script* script, int context, Job* job, Random* random)
       larger_(static_cast<size_t>(script->slots), 0) {}
 
 void Player::Begin(int deviations) {
+  order_.resize(script_->steps.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
   next_ = 0;
+  length_ = kUsual;
+  deviations_ = deviations;
+}
+
+void Player::BeginVaried(int deviations) {
+  using SectionKind = ScriptSection::Kind;
+  order_.clear();
+  for (size_t i = 0; i < script_->sections.size(); ++i) {
+    const ScriptSection& section = script_->sections[i];
+    int times = 1;
+    if (section.kind == SectionKind::kOptional) times = random_->Chance(600) ? 1 : 0;
+    if (section.kind == SectionKind::kLoop) times = random_->Int(5);
+    for (int turn = 0; turn < times; ++turn) {
+      for (size_t step = section.begin; step < section.end; ++step) order_.push_back(step);
+    }
+    if (section.kind == SectionKind::kAlternative && random_->Chance(500)) ++i;  // without the other one
+  }
+  next_ = 0;
+  length_ = kUsual / 2 + random_->Below(kUsual);
   deviations_ = deviations;
 }
 
@@ -108,7 +139,7 @@ std::vector<int> Player::Remains() const {
 void Player::PlayRun() {
   const int worker = NextWorker();
   while (!Ended() && NextWorker() == worker) {
-    const ScriptStep& step = script_->steps[next_++];
+    const ScriptStep& step = script_->steps[order_[next_++]];
     if (deviations_ > 0 && random_->Chance(deviations_)) {
       Deviate(step);
     } else {
@@ -123,7 +154,9 @@ void Player::Play(const ScriptStep& step) {
   switch (step.kind) {
     case Kind::kAllocate: {
       const int before = block;
-      block = job_->Allocate(step.how, context_, stream, step.bytes + larger_[static_cast<size_t>(step.slot)]);
+      const uint64_t length = step.slot % 3 == 0 ? kUsual : length_;  // some sizes never differ
+      const uint64_t bytes = std::max<uint64_t>(1, step.bytes * length / kUsual);
+      block = job_->Allocate(step.how, context_, stream, bytes + larger_[static_cast<size_t>(step.slot)]);
       // Carried over, and its successor is there: gone now, as in `x = f(x)`.
       if (before != Job::kNone && !job_->Release(before, stream, step.async) && !job_->Release(before, stream, false) &&
           block == Job::kNone) {

@@ -20,9 +20,18 @@ struct ScriptStep {
   int worker = 0;
 };
 
+// Where iterations differ: steps [begin, end) that an iteration has once, has or leaves out, repeats, or has instead of
+// the section after them.
+struct ScriptSection {
+  enum class Kind : uint8_t { kOnce, kOptional, kLoop, kAlternative };
+  Kind kind = Kind::kOnce;
+  size_t begin = 0, end = 0;
+};
+
 struct Script {
   int slots = 0;
   std::vector<ScriptStep> steps;
+  std::vector<ScriptSection> sections;  // cover the steps
 };
 
 // Blocks are released in the iteration of their request, or in the next one (carried).
@@ -34,13 +43,16 @@ class Player {
   Player(const Script* script, int context, Job* job, Random* random);
 
   void Begin(int deviations);  // permille of the steps that differ
-  bool Ended() const { return next_ >= script_->steps.size(); }
-  int NextWorker() const { return script_->steps[next_].worker; }
+  // The same, of an iteration of its own: which sections it has, how often, and the length that its sizes follow.
+  void BeginVaried(int deviations);
+  bool Ended() const { return next_ >= order_.size(); }
+  int NextWorker() const { return script_->steps[order_[next_]].worker; }
   void PlayRun();                    // the next steps of the same worker
   void Grow();                       // makes one of the sizes larger from now on
   std::vector<int> Remains() const;  // live blocks of the last iteration
 
  private:
+  static constexpr uint64_t kUsual = 16;  // length
   void Play(const ScriptStep& step);
   void Deviate(const ScriptStep& step);
   int Stream(uint64_t hint) { return job_->SomeStream(context_, hint); }
@@ -49,7 +61,9 @@ class Player {
   int context_;
   Job* job_;
   Random* random_;
-  size_t next_ = 0;
+  std::vector<size_t> order_;  // the iteration's steps
+  size_t next_ = 0;            // in `order_`
+  uint64_t length_ = kUsual;
   int deviations_ = 0;
   std::vector<int> blocks_;       // by slot
   std::vector<uint64_t> larger_;  // by slot: additional bytes
