@@ -102,6 +102,8 @@ DeviceWait SynchronizeForEngine(CUcontext context, uint64_t microseconds) {
   return Order().Synchronize(context) ? DeviceWait::kDone : DeviceWait::kNotNow;
 }
 
+bool IsAnyCapturing() { return Order().AnyCapture(); }
+
 int DeviceOf(const CudaDriver& driver) {
   CUdevice device = -1;
   return driver.CtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
@@ -165,6 +167,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
     CurrentScope scope(*driver, context);
     if (!scope) throw std::bad_alloc();  // or the arena would be another device's
     arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
+    arena->memory->SetCapturing(IsAnyCapturing);
     arena->memory->SetLimit(DeviceLimit(DeviceOf(*driver)));
     arena->memory->Initialize();  // kNotSupported: the engine notices and passes everything through
   }

@@ -5,6 +5,11 @@
 #include "runtime/engine/page_scope.h"
 
 namespace hotpack {
+namespace {
+
+constexpr uint64_t kEntryMargin = 12;  // new pages for the script's entries: up to 1/12 more than was ever live
+
+}  // namespace
 
 // --- how much may be held -------------------------------------------------------------------------------------------
 
@@ -25,7 +30,7 @@ uint64_t PageManager::CreateUpTo(const GrowthPolicy& policy) const {
 
 uint64_t PageManager::CreateForEntryUpTo(const GrowthPolicy& policy) const {
   if (policy.takes_turns) return CreateUpTo(policy);
-  return LiveWithMargin(policy.diverged ? 32 : 12);
+  return LiveWithMargin(policy.diverged ? 32 : kEntryMargin);
 }
 
 // Growth for `bytes` may reach beyond the block up to this many held bytes.
@@ -284,6 +289,14 @@ bool PageManager::FitsZone(const Script& script) const {
            return fragment.address < zone_.begin + zone_.bytes &&
                   zone_.begin < fragment.address + fragment.units * kBlockUnit;
          });
+}
+
+bool PageManager::CanMapNow(const Script& script) const {
+  if (memory_->Fixed() || memory_->MayWait()) return true;
+  const uint64_t in_zone = (script.height_bytes + arena_.chunk() - 1) / arena_.chunk() * arena_.chunk();
+  const bool stays = zone_.bytes != 0 && FitsZone(script);
+  const uint64_t missing = stays ? arena_.MissingChunks(zone_.begin, zone_.begin + in_zone) * arena_.chunk() : in_zone;
+  return arena_.held() + missing <= LiveWithMargin(kEntryMargin) + std::min(missing, arena_.pooled());
 }
 
 void PageManager::BeginScript() {

@@ -85,7 +85,10 @@ class PageManager {
   bool zone_pinned() const { return page_work_ || mapping_entries_ != 0; }
   bool TakeZone(const Script& script);        // fresh addresses. Returns false if there are none
   bool FitsZone(const Script& script) const;  // whether the script can be followed in the current zone
-  void BeginScript();                         // the follower has started a script in the zone
+  // Returns whether the script can have its pages now without holding much more than is live. While a stream is
+  // capturing no pages move, so all that its zone lacks would be new. O(chunks of the zone).
+  bool CanMapNow(const Script& script) const;
+  void BeginScript();  // the follower has started a script in the zone
   // Whether the held fragments include all fragments of the script.
   bool HaveFragments(const Script& script) const { return fragments_.Include(script.fragments); }
   bool FragmentsHavePages(const Script& script) const { return fragments_.HavePages(script.fragments); }

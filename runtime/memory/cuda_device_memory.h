@@ -37,6 +37,10 @@ class ContextMemory : public DeviceMemory {
   void SetLimit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
+  // `capturing`: returns whether a stream is known to be capturing, without a driver call, on any thread. null: never.
+  // Call before the memory is shared with other threads.
+  void SetCapturing(bool (*capturing)()) { capturing_ = capturing; }
+
   // Lets another device use this memory: what is mapped now and later. Does nothing if the driver manages access
   // itself. Ignores errors: the driver then refuses the device's accesses.
   virtual void AddPeer(CUdevice) {}
@@ -48,6 +52,7 @@ class ContextMemory : public DeviceMemory {
   uint64_t TotalBytes() const override { return total_bytes_; }
   bool Synchronize() override;
   DeviceWait SynchronizeWithin(uint64_t microseconds) override;
+  bool MayWait() const override { return capturing_ == nullptr || !capturing_(); }
   MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address) override;
   MemoryStatus FreeManaged(DeviceAddress address) override;
   MemoryStatus Fill(DeviceAddress address, uint64_t bytes, uint8_t value) override;
@@ -69,6 +74,7 @@ class ContextMemory : public DeviceMemory {
   const CudaDriver* const driver_;
   const CUcontext context_;
   const SynchronizeContext synchronize_;
+  bool (*capturing_)() = nullptr;
   CUdevice device_ = 0;
   bool supported_ = false;
   uint64_t chunk_bytes_ = 2u << 20;

@@ -58,6 +58,9 @@ class DeviceMemory {
   // The same, for at most about so many microseconds. By default they have no limit.
   virtual DeviceWait SynchronizeWithin(uint64_t) { return Synchronize() ? DeviceWait::kDone : DeviceWait::kNotNow; }
 
+  // Returns false while Synchronize could only fail, because a stream is known to be capturing. Makes no driver call.
+  virtual bool MayWait() const { return true; }
+
   // Returns the bytes that CreateChunk could give now, about; UINT64_MAX: unknown.
   virtual uint64_t AvailableBytes() { return UINT64_MAX; }
 

@@ -270,6 +270,7 @@ void CapturedRelease() {
 
 // While one thread captures, another one's memory is used again and again.
 void CapturedElsewhere() {
+  constexpr ssize_t kLarge = 64 << 20;
   const CUstream stream = NewStream(), other = NewStream();
   void* block = Malloc(other);
   Use(other, block);
@@ -283,9 +284,9 @@ void CapturedElsewhere() {
   std::thread([&] {
     OK(cuCtxSetCurrent(context));
     for (int i = 0; i < 400; ++i) {
-      void* each = Malloc(other);
+      void* each = hotpack_torch_malloc(kLarge, 0, other);
       Use(other, each);
-      Free(each, other);
+      hotpack_torch_free(each, kLarge, 0, other);
     }
   }).join();
   CUgraph graph = nullptr;
@@ -293,7 +294,8 @@ void CapturedElsewhere() {
   hotpack_torch_end_allocate_to_pool(0, {1, 0});
   hotpack_torch_stats stats = {};
   CHECK(hotpack_torch_get_stats(0, &stats, sizeof(stats)) == 0);
-  CHECK(stats.reserved_bytes.peak <= 32u << 20);
+  // A plan that became ready meanwhile would need kLarge of new pages: none move while a stream captures.
+  CHECK(stats.reserved_bytes.peak <= kLarge + (16u << 20));
   Free(captured, stream);
   OK(cuGraphDestroy(graph));
   hotpack_torch_release_pool(0, {1, 0});

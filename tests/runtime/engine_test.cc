@@ -279,6 +279,21 @@ TEST(Engine, NothingIsUnmappedWhileAStreamCaptures) {
   EXPECT_TRUE(job.shares().back().Full()) << job.History();
 }
 
+// A plan that becomes ready in a capture would need new pages next to the ones in use, because none may move.
+TEST(Engine, APlanWaitsForTheEndOfACapture) {
+  Job job(256 * kMiB);
+  Net net(&job, 20, 4);
+  job.device().SetCapturing(true);
+  for (int i = 0; i < 8; ++i) job.Play([&] { net.Step(); });
+  const hotpack_stats before = job.engine().Stats();
+  EXPECT_EQ(before.planned, 0u);
+  EXPECT_LE(before.reserved_peak, before.live_peak + before.live_peak / 4) << "best fit goes on in the same pages";
+  job.device().SetCapturing(false);
+  for (int i = 0; i < 4; ++i) job.Play([&] { net.Step(); });
+  EXPECT_TRUE(job.shares().back().Full()) << job.History();
+  EXPECT_LE(job.engine().Stats().reserved_peak, before.live_peak + before.live_peak / 4);
+}
+
 // Random jobs while every k-th driver call fails: an answer is either right or an error.
 TEST(Engine, EveryKthDriverCallFails) {
   for (uint64_t k : {2, 3, 4, 5, 7, 10, 13, 17, 23, 31, 40}) {

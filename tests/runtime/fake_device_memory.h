@@ -195,6 +195,10 @@ class FakeDeviceMemory : public DeviceMemory {
     std::lock_guard lock(mutex_);
     capturing_ = capturing;
   }
+  bool MayWait() const override {
+    std::lock_guard lock(mutex_);
+    return !capturing_;
+  }
   // Work is unfinished until a thread waits for it without a limit.
   void SetBusy(bool busy) {
     std::lock_guard lock(mutex_);
