@@ -33,6 +33,7 @@ class DriverComparison {
     Engine::Service expected = Engine::Service::kCompare;
     return service_->compare_exchange_strong(expected, Engine::Service::kServe);
   }
+  bool leaves() const { return service_->load(std::memory_order_relaxed) == Engine::Service::kLeave; }
   void LeaveToDriver() { service_->store(Engine::Service::kLeave, std::memory_order_relaxed); }  // lock-free
 
  private:

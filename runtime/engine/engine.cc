@@ -339,7 +339,7 @@ void Engine::Impl::Finish() {
 void Engine::Impl::Retire() {
   {
     const auto none = pages_.WaitForChanges();  // current changes of pages end first; later ones do nothing
-    GiveUp();
+    GiveUp(/*context_ends=*/true);
   }
   scheduler_.Detach();
   immortal_ = true;
@@ -348,9 +348,10 @@ void Engine::Impl::Retire() {
 // The engine reports errors by status, never by exception: its callers are C functions of the program. A bad_alloc can
 // come from the middle of any change, so the state is not trusted any more. Every later request takes the slow path,
 // and finds there that the engine is abandoned.
-void Engine::Impl::GiveUp() {
+void Engine::Impl::GiveUp(bool context_ends) {
   EngineLock lock(mutex_);
   if (abandoned()) return;
+  if (!context_ends) state_ = EngineState::kDisabled;  // for the figures
   FlushStats();
   recording_.Close();
   abandoned_ = true;

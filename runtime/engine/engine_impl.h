@@ -89,7 +89,7 @@ class Engine::Impl {
   int64_t plan_time_limit_ns() const { return options_.plan_time_limit_ns; }
   void Finish();
   void Retire();
-  void GiveUp();
+  void GiveUp(bool context_ends = false);  // serves nothing from now on
   uint64_t NoteLaunch(const LaunchNote& note, bool only_if_named);
   void NoteWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns);
   void NoteRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread);
@@ -144,6 +144,7 @@ class Engine::Impl {
 
   // engine_queries.cc: figures, and the plan for a later run.
   void FlushStats();
+  hotpack_no_plan_reason WhyNoPlan() const;
   void MaybeSave();
   void Save(int64_t pack_limit_ns);
 

@@ -93,11 +93,18 @@ void Engine::Impl::FlushStats() {
   scripts_.AddTo(&stats);
   envelope_.AddTo(&stats);
   scheduler_.AddTo(&stats);
+  stats.no_plan_reason = WhyNoPlan();
   // As requested by the program.
   stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kBlockUnit;
   stats.managed_peak = spill_.peak_bytes();
   caller_figures_.AddTo(&stats);
   stats_.Publish(stats);
+}
+
+hotpack_no_plan_reason Engine::Impl::WhyNoPlan() const {
+  if (stats_.planned() > 0) return HOTPACK_NO_PLAN_NONE;
+  if (state_ == EngineState::kDisabled) return HOTPACK_NO_PLAN_GIVEN_UP;
+  return comparison_.leaves() ? HOTPACK_NO_PLAN_DRIVER_FASTER : scheduler_.WhyNoPlan();
 }
 
 hotpack_stats Engine::Impl::Stats() {

@@ -255,6 +255,7 @@ void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
   }
   EngineLock lock(*parts_.mutex);
   planning_ns_ += ThreadTime() - start;
+  planning_ = false;
   const bool searched = job.kind != PlanJob::Kind::kSave && !job.profile && job.period == 0;
   if (searched) ++detections_;
   if (parts_.stats->plans() != plans_before) {
@@ -274,6 +275,7 @@ void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std
   PlanSnapshot snapshot;
   {
     EngineLock lock(*parts_.mutex);
+    planning_ = true;
     snapshot = Snapshot(profile.period);
     snapshot.scripts = parts_.scripts->OtherScripts(job_replans_);
   }
@@ -335,6 +337,7 @@ size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>
         longest = std::max<uint64_t>(longest, script->size());
       }
       if (is_known) continue;
+      planning_ = true;
       snapshot = Snapshot(longest);
       snapshot.fragments = parts_.pages->fragments();  // the followed script's: scripts that take turns may share them
       snapshot.scripts = std::move(known);
@@ -426,6 +429,7 @@ PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
 bool PlanScheduler::FitsDevice(const Script& script) {
   EngineLock lock(*parts_.mutex);
   const PageManager& pages = *parts_.pages;
+  too_large_ = false;
   if (pages.capacity_seen() == 0) return true;
   const uint64_t chunk = pages.arena().chunk(), count = parts_.history->Count();
   uint64_t kept = 0;
@@ -438,7 +442,23 @@ bool PlanScheduler::FitsDevice(const Script& script) {
     counted_to = std::max(counted_to, to);
   }
   const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
-  return parts_.spill->AdmitsPlan(lock, height, kept, std::max(pages.capacity_seen(), pages.arena().held()));
+  too_large_ = !parts_.spill->AdmitsPlan(lock, height, kept, std::max(pages.capacity_seen(), pages.arena().held()));
+  return !too_large_;
+}
+
+hotpack_no_plan_reason PlanScheduler::WhyNoPlan() const {
+  constexpr uint64_t kSeveral = 3;  // plans in a row that none of the next iterations was like
+  const ScriptSwitcher& scripts = *parts_.scripts;
+  const uint64_t plans = parts_.stats->plans();
+  if (scripts.pending() && scripts.waits_for_capture()) return HOTPACK_NO_PLAN_CAPTURE;
+  if (scripts.pending() && plans < kSeveral) {
+    const uint64_t waited = parts_.history->Count() - scripts.pending_since();
+    return waited <= 2 * uint64_t{scripts.pending()->size()} ? HOTPACK_NO_PLAN_NOT_BEGUN : HOTPACK_NO_PLAN_DIFFERENT;
+  }
+  if (too_large_) return HOTPACK_NO_PLAN_TOO_LARGE;
+  if (plans >= kSeveral || (plans > 0 && !planning_)) return HOTPACK_NO_PLAN_DIFFERENT;
+  if (planning_ || (parts_.stats->marks() >= 2 && worker_.Busy())) return HOTPACK_NO_PLAN_NOT_READY;
+  return detections_ > 0 ? HOTPACK_NO_PLAN_NO_REPETITION : HOTPACK_NO_PLAN_TOO_SHORT;
 }
 
 void PlanScheduler::AddTo(hotpack_stats* stats) const {

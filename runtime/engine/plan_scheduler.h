@@ -63,6 +63,8 @@ class PlanScheduler {
   bool PostSave();  // returns false if the worker is busy
 
   void AddTo(hotpack_stats* stats) const;
+  // Returns why there is no plan to serve by, provided that no request was served by one. O(1).
+  hotpack_no_plan_reason WhyNoPlan() const;
 
  private:
   static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
@@ -109,6 +111,8 @@ class PlanScheduler {
   uint64_t job_replans_ = 0;    // number of the script whose requests the current job has; 0: none
   uint64_t divergences_at_post_ = 0;
   bool finish_requested_ = false;  // of the current job
+  bool planning_ = false;          // the current job has found what to plan
+  bool too_large_ = false;         // the last plan does not fit the device
 
   std::optional<EnvelopeLearner> learner_;  // the worker's own, after the first job of kind kEnvelope
 

@@ -64,7 +64,8 @@ ScriptSwitcher::Activation ScriptSwitcher::TryActivate(uint32_t units) {
   // The memory outside the zone that the plan counts on may be gone, along with the blocks that held it. Then it must
   // be planned again. (Its addresses may even become part of the zone.)
   if (!pages_->FragmentsHavePages(*pending_.script)) return Activation::kReplanNeeded;
-  if (!pages_->CanMapNow(*pending_.script)) return Activation::kWaits;  // a capture: best fit serves until its end
+  waits_for_capture_ = !pages_->CanMapNow(*pending_.script);  // best fit serves until its end
+  if (waits_for_capture_) return Activation::kWaits;
   Activate(0);
   return Activation::kActivated;
 }

@@ -61,6 +61,7 @@ class ScriptSwitcher {
   };
   // Starts the pending script if its iteration begins with the next request, for `units`. O(requests compared).
   Activation TryActivate(uint32_t units);
+  bool waits_for_capture() const { return waits_for_capture_; }  // the pending script could have started otherwise
   // Follows the pending script: the next request is its entry `position`. If there are no addresses, no script is
   // followed.
   void Activate(uint32_t position);
@@ -142,6 +143,7 @@ class ScriptSwitcher {
     uint64_t replans = 0;
     uint64_t since = 0;
   } pending_;
+  bool waits_for_capture_ = false;
   bool fresh_zone_ = false;
   bool reclaim_due_ = false;
   int reclaim_tries_ = 0;        // in a row

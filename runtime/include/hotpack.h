@@ -51,6 +51,20 @@ HOTPACK_API int hotpack_wait_plan(int timeout_ms);
  * writes found so far, at releases too; 0 without that mode. Acts on every arena of the process. */
 HOTPACK_API uint64_t hotpack_check(void);
 
+/* Why no request was served by a plan so far (hotpack_stats.no_plan_reason). */
+enum hotpack_no_plan_reason {
+  HOTPACK_NO_PLAN_NONE = 0,          /* requests were */
+  HOTPACK_NO_PLAN_TOO_SHORT = 1,     /* too few monitored requests for a first search, or one mark */
+  HOTPACK_NO_PLAN_NO_REPETITION = 2, /* searches found no iteration that repeats */
+  HOTPACK_NO_PLAN_NOT_READY = 3,     /* the plan of a found iteration is not ready */
+  HOTPACK_NO_PLAN_NOT_BEGUN = 4,     /* the plan is ready; its iteration has not begun since */
+  HOTPACK_NO_PLAN_DIFFERENT = 5,     /* the iterations are not like the planned ones */
+  HOTPACK_NO_PLAN_CAPTURE = 6,       /* the plan waits for the end of a capture */
+  HOTPACK_NO_PLAN_TOO_LARGE = 7,     /* the plan does not fit the device */
+  HOTPACK_NO_PLAN_DRIVER_FASTER = 8, /* nothing repeats, and the driver's pool is faster: requests are left to it */
+  HOTPACK_NO_PLAN_GIVEN_UP = 9       /* the host had no memory for the arena's bookkeeping */
+};
+
 /* Figures of the process, summed over its arenas unless stated otherwise. docs/statistics.md explains each. */
 typedef struct hotpack_stats {
   uint64_t requests;                   /* allocation requests that hotpack answered */
@@ -92,6 +106,7 @@ typedef struct hotpack_stats {
   uint64_t handles_mapped;             /* calls of cuMemMap for the arena */
   uint64_t access_calls;               /* calls of cuMemSetAccess for the arena's new mappings */
   uint64_t page_waits_unfinished;      /* times idle pages did not move, because work was unfinished */
+  uint64_t no_plan_reason;             /* why no request was served by a plan: hotpack_no_plan_reason */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

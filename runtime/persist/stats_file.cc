@@ -118,6 +118,7 @@ hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
     sum.steady_iteration = busiest->steady_iteration;
     sum.driver_memory_calls_steady = busiest->driver_memory_calls_steady;
     sum.ns_per_request = busiest->ns_per_request;
+    sum.no_plan_reason = sum.planned > 0 ? uint64_t{HOTPACK_NO_PLAN_NONE} : busiest->no_plan_reason;
   }
   return sum;
 }

@@ -67,7 +67,7 @@ TEST(Run, OneLineAndTheFigures) {
       outcome.err,
       testing::MatchesRegex("hotpack: held at most [0-9.]+ MiB \\(PyTorch would have held [0-9.]+ MiB, with expandable "
                             "segments [0-9.]+ MiB\\)(, held while served [0-9.]+ MiB)?, live peak 1000\\.0 KiB; "
-                            "[0-9.]+ % of 1000 requests by the plan\\. Next: hotpack show .*\n"));
+                            "[0-9.]+ % of 1000 requests by the plan(: [a-z' ]+)?\\. Next: hotpack show .*\n"));
   EXPECT_THAT(outcome.err, HasSubstr("Next: hotpack show " + trace));
   const auto stats = nlohmann::json::parse(ReadFile(json));
   EXPECT_EQ(stats["requests"], 1000);
@@ -90,6 +90,22 @@ TEST(Run, EveryFigureIsExplained) {
   for (const std::string& name : MembersOfStats()) {
     EXPECT_THAT(page, testing::ContainsRegex("\\| `" + name + "` \\|"));
   }
+}
+
+// `no_plan_reason`, in words.
+TEST(Run, WhyNoRequestWasServedByThePlan) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.path() + "/stats.json";
+  const auto run = [&json](const char* steps) {
+    return Hotpack({"run", "--force", "--json-stats", json, "--", HOTPACK_TEST_DIR "/plan_client", "run", steps},
+                   {{"HOTPACK_WAIT_PLAN", "1"}});
+  };
+  const Outcome once = run("1");
+  EXPECT_THAT(once.err, HasSubstr("; 0.0 % of 95 requests by the plan: no iteration repeated. Next: "));
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(json))["no_plan_reason"], HOTPACK_NO_PLAN_NO_REPETITION);
+  const Outcome often = run("12");
+  EXPECT_THAT(often.err, HasSubstr(" requests by the plan. Next: "));
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(json))["no_plan_reason"], HOTPACK_NO_PLAN_NONE);
 }
 
 // Two lines of blocks below the summary, where there was a plan; nowhere else than on a terminal that can show them.

@@ -77,7 +77,10 @@ TEST(Combine, AddsUpAndTakesTheBusiest) {
   stats[1].live_peak = 50;
   stats[1].ns_per_request = 90;
   stats[1].steady_iteration = 7;
+  stats[0].no_plan_reason = HOTPACK_NO_PLAN_DIFFERENT;
+  stats[1].no_plan_reason = HOTPACK_NO_PLAN_TOO_SHORT;
   const hotpack_stats sum = Combine(stats, 2);
+  EXPECT_EQ(sum.no_plan_reason, HOTPACK_NO_PLAN_DIFFERENT);
   EXPECT_EQ(sum.requests, 13u);
   EXPECT_EQ(sum.live_peak, 150u);
   EXPECT_EQ(sum.ns_per_request, 40u);

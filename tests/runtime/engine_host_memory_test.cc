@@ -135,6 +135,7 @@ class Job {
   }
   int refused() const { return refused_; }
   uint64_t planned() { return engine_->Stats().planned; }
+  uint64_t no_plan_reason() { return engine_->Stats().no_plan_reason; }
 
  private:
   DeviceAddress Ask(uint64_t bytes) {
@@ -178,7 +179,7 @@ TEST(EngineHostMemory, EveryAllocationFailsOnce) {
 #else
   constexpr int kPart = 1 << 30;
 #endif
-  int n = 1, runs = 0, with_refusals = 0;
+  int n = 1, runs = 0, with_refusals = 0, without_plan = 0;
   for (;; n += 1 + n / kPart, ++runs) {
     failed = false;
     until_failure = n;
@@ -189,11 +190,13 @@ TEST(EngineHostMemory, EveryAllocationFailsOnce) {
       break;
     }
     with_refusals += job.refused() > 0 ? 1 : 0;
+    without_plan += job.no_plan_reason() == HOTPACK_NO_PLAN_GIVEN_UP ? 1 : 0;
     ASSERT_LT(n, 100000);
   }
   until_failure = 0;
   EXPECT_GT(n, 200) << "too few allocations to mean anything";
   EXPECT_GT(with_refusals, 10) << "the engine itself was never hit";
+  EXPECT_GT(without_plan, 10) << "the figures do not say that it gave up";
   printf("%d allocations, of which %d failed in turn; after %d of them the engine gave up\n", n - 1, runs,
          with_refusals);
 }

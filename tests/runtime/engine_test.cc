@@ -287,6 +287,7 @@ TEST(Engine, APlanWaitsForTheEndOfACapture) {
   for (int i = 0; i < 8; ++i) job.Play([&] { net.Step(); });
   const hotpack_stats before = job.engine().Stats();
   EXPECT_EQ(before.planned, 0u);
+  EXPECT_EQ(before.no_plan_reason, HOTPACK_NO_PLAN_CAPTURE);
   EXPECT_LE(before.reserved_peak, before.live_peak + before.live_peak / 4) << "best fit goes on in the same pages";
   job.device().SetCapturing(false);
   for (int i = 0; i < 4; ++i) job.Play([&] { net.Step(); });

@@ -124,6 +124,7 @@ TEST(Overcommit, APlanThatDoesNotFitSaysByHowMuch) {
   ASSERT_EQ(engine.Allocate(4 * kMiB, 0, &weights), EngineStatus::kOk);
   for (int i = 0; i < 60; ++i) Step(&engine, sizes);
   EXPECT_EQ(engine.Stats().planned, 0u);
+  EXPECT_EQ(engine.Stats().no_plan_reason, HOTPACK_NO_PLAN_TOO_LARGE);
   ASSERT_EQ(Lines().size(), 2u) << Lines().back();
   EXPECT_THAT(Lines()[1],
               testing::HasSubstr("the plan does not fit: 30 MiB for it and 4 MiB for blocks that stay, but the "

@@ -1,5 +1,10 @@
+#include <set>
+#include <string>
+
 #include "gtest/gtest.h"
+#include "tests/support/subprocess.h"
 #include "tools/cli/size_text.h"
+#include "tools/run/no_plan_text.h"
 
 namespace hotpack {
 namespace {
@@ -37,6 +42,25 @@ TEST(UnitsTest, SizesForPeople) {
   EXPECT_EQ(FormatSize(9728), "9.5 KiB");
   EXPECT_EQ(FormatSize(300 << 20), "300.0 MiB");
   EXPECT_EQ(FormatSize(UINT64_MAX), "16.0 EiB");
+}
+
+// Each reason has words of its own, and they are on the page of statistics.
+TEST(NoPlanTextTest, EveryReason) {
+  const std::string page = hotpack_test::ReadFile(HOTPACK_SOURCE_DIR "/docs/statistics.md");
+  hotpack_stats stats = {};
+  EXPECT_EQ(NoPlanText(stats), "");
+  std::set<std::string> texts;
+  for (uint64_t reason = HOTPACK_NO_PLAN_TOO_SHORT; reason <= HOTPACK_NO_PLAN_GIVEN_UP; ++reason) {
+    stats.no_plan_reason = reason;
+    const std::string text = NoPlanText(stats);
+    EXPECT_TRUE(texts.insert(text).second) << text;
+    EXPECT_NE(page.find("| " + std::to_string(reason) + " | " + text + " |"), std::string::npos) << text;
+  }
+  stats.planned = 1;
+  EXPECT_EQ(NoPlanText(stats), "");
+  stats = {};
+  stats.no_plan_reason = HOTPACK_NO_PLAN_GIVEN_UP + 1;
+  EXPECT_EQ(NoPlanText(stats), "") << "of a later version";
 }
 
 }  // namespace

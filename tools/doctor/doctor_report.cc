@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tools/cli/size_text.h"
+#include "tools/run/no_plan_text.h"
 
 namespace hotpack {
 namespace {
@@ -35,8 +36,10 @@ void PrintMachine(const MachineFacts& machine) {
 
 void PrintProcess(const ProcessFacts& process) {
   Print("process", absl::StrCat(process.pid, ", ", process.program, process.enabled ? "" : ", left alone"));
-  Print("  requests", absl::StrCat(process.stats.requests, " served, ", process.stats.planned, " of them by the plan; ",
-                                   process.stats.passed_through, " left to the driver"));
+  const std::string reason = process.stats.requests > 0 ? NoPlanText(process.stats) : "";
+  Print("  requests", absl::StrCat(process.stats.requests, " served, ", process.stats.planned, " of them by the plan",
+                                   reason.empty() ? "" : " (" + reason + ")", "; ", process.stats.passed_through,
+                                   " left to the driver"));
   Print("  hooks", absl::StrCat(process.hooks_in_driver, " of this driver's functions; ", process.hooks_looked_up,
                                 " were looked up"));
   for (const ProcessFacts::Library& library : process.libraries) {

@@ -11,6 +11,7 @@
 #include "tools/compare/peers.h"
 #include "tools/recording/load_curve.h"
 #include "tools/report/write_report.h"
+#include "tools/run/no_plan_text.h"
 
 namespace hotpack {
 namespace {
@@ -165,8 +166,10 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
             Size(pytorch->expandable) + ")";
   }
   if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
+  const std::string reason = NoPlanText(stats);
   return line + ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
-         std::to_string(stats.requests) + " requests by the plan" + Others(processes) + checker + Next(options, report);
+         std::to_string(stats.requests) + " requests by the plan" + (reason.empty() ? "" : ": " + reason) +
+         Others(processes) + checker + Next(options, report);
 }
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory,

@@ -51,8 +51,8 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
                                             const std::vector<ProcessStats>& processes);
 
 // Returns the one line on stderr: the most held, and by the same measure what PyTorch would have held, if known; the
-// most held while the plan served; the live peak; the share of requests served by the plan. `checker`: null if not
-// simulated.
+// most held while the plan served; the live peak; the share of requests served by the plan, and why none were.
+// `checker`: null if not simulated.
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
                         const CheckerTotals* checker, RunReport report, const std::optional<PytorchHeld>& pytorch);
 
