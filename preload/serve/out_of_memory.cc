@@ -103,8 +103,8 @@ void DescribePlan(const EngineUsage& usage, char* text, size_t size) {
   const char* state = !usage.followed ? "which is set aside"
                       : usage.lost    ? "and does not follow it now"
                                       : "and follows it";
-  snprintf(text, size, "has left its plan of %llu MiB %llu times, %s", MiB(usage.plan),
-           static_cast<unsigned long long>(usage.divergences), state);
+  snprintf(text, size, "has left its plan of %llu MiB %llu time%s, %s", MiB(usage.plan),
+           static_cast<unsigned long long>(usage.divergences), usage.divergences == 1 ? "" : "s", state);
 }
 
 // Returns true in the one thread that may write a line now. *left_out: lines suppressed since the last.
@@ -173,10 +173,10 @@ size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, ch
       text, size,
       "out of memory on device %d: %s. Of %llu MiB, %llu are free, this context's arena has %llu (%llu live, %llu of "
       "these outside the plan; %llu idle), other arenas of the process %llu, the rest %llu (driver, other processes, "
-      "%llu requests passed through). The job %s",
+      "%llu request%s passed through). The job %s",
       device, asked, MiB(total), MiB(free), MiB(own.held), MiB(own.live), MiB(own.outside_plan), MiB(own.Idle()),
       MiB(holders.others), MiB(total - std::min<uint64_t>(total, free + ours)),
-      static_cast<unsigned long long>(holders.passed_through), plan);
+      static_cast<unsigned long long>(holders.passed_through), holders.passed_through == 1 ? "" : "s", plan);
   return length < 0 ? 0 : std::min<size_t>(static_cast<size_t>(length), size - 1);
 } catch (...) {
   return 0;

@@ -127,7 +127,7 @@ TEST(OutOfMemory, OneLineSaysWhoHasWhat) {
               ContainsRegex(
                   "hotpack: out of memory on device 0: cuMemAlloc of 1048576 MiB is 1048321 MiB too much. Of 256 MiB, "
                   "[0-9]+ are free, this context's arena has [0-9]+ \\(0 live, 0 of these outside the plan; [0-9]+ "
-                  "idle\\), other arenas of the process 0, the rest 0 \\(driver, other processes, 1 requests passed "
+                  "idle\\), other arenas of the process 0, the rest 0 \\(driver, other processes, 1 request passed "
                   "through\\). The job has no plan\n"));
 }
 
@@ -137,7 +137,7 @@ TEST(OutOfMemory, TheLineKnowsThePlan) {
   EXPECT_EQ(Count(outcome.err, "out of memory"), 1u) << outcome.err;
   EXPECT_THAT(outcome.err,
               ContainsRegex("cuMemAlloc of 220 MiB is [0-9]+ MiB too much. .* has [0-9]+ \\(55 live, .*The job has "
-                            "left its plan of 5[5-9] MiB 1 times, and follows it\n"));
+                            "left its plan of 5[5-9] MiB 1 time, and follows it\n"));
 }
 
 TEST(OutOfMemory, TheDevicesOtherArenasGiveBack) {

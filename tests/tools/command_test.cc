@@ -339,7 +339,7 @@ TEST_F(ReplayCommandTest, AMismatchIsCountedAndFails) {
   Outcome outcome = Replay({Write("two.csv", "event,id,bytes\nalloc,1,100\nalloc,2,100\nfree,1,\nfree,2,\n")},
                            {{"FAKE_CUDA_SHARE", "1"}});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.err, "hotpack replay: " + Path("two.csv") + ": 1 blocks did not hold what was written to them\n");
+  EXPECT_EQ(outcome.err, "hotpack replay: " + Path("two.csv") + ": 1 block did not hold what was written to them\n");
 }
 
 TEST_F(ReplayCommandTest, WithoutAModuleBytesAreSet) {

@@ -61,7 +61,7 @@ TEST_F(ImportTest, ARecordedSnapshot) {
   const Outcome shown = Hotpack({"show", trace});
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("events         292: 158 requests, 134 releases, 0 marks\n"));
-  EXPECT_THAT(shown.out, HasSubstr("2 streams, 1 threads"));
+  EXPECT_THAT(shown.out, HasSubstr("2 streams, 1 thread,"));
   EXPECT_THAT(shown.out, HasSubstr("the iteration that is found without marks"));
   EXPECT_EQ(Hotpack({"pack", trace}).code, 0);
 

@@ -211,7 +211,7 @@ TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
   ASSERT_EQ(RunProgram({"cbc", model, "solve", "solution", solution}, {}).code, 0);
   const Outcome solved = Plan({"solved", graph, solution, "--budget", "2560", "--out", plan});
   ASSERT_EQ(solved.code, 0) << solved.err;
-  EXPECT_THAT(solved.out, HasSubstr("1 operators again"));
+  EXPECT_THAT(solved.out, HasSubstr("1 operator again"));
   EXPECT_EQ(Plan({"verify", graph, plan}).code, 0);
   EXPECT_EQ(PlanJson({graph, "--budget", "2560", "--algorithm", "search"})["time"], 75);
   const Outcome none = Plan({"solved", graph, graph, "--budget", "2560"});

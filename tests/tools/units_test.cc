@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/subprocess.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
 #include "tools/run/no_plan_text.h"
 
@@ -42,6 +43,19 @@ TEST(UnitsTest, SizesForPeople) {
   EXPECT_EQ(FormatSize(9728), "9.5 KiB");
   EXPECT_EQ(FormatSize(300 << 20), "300.0 MiB");
   EXPECT_EQ(FormatSize(UINT64_MAX), "16.0 EiB");
+}
+
+TEST(UnitsTest, Counts) {
+  EXPECT_EQ(CountText(0, "stream"), "0 streams");
+  EXPECT_EQ(CountText(1, "stream"), "1 stream");
+  EXPECT_EQ(CountText(2, "stream"), "2 streams");
+  EXPECT_EQ(CountText(1, "copy"), "1 copy");
+  EXPECT_EQ(CountText(3, "copy"), "3 copies");
+  EXPECT_EQ(CountText(3, "day"), "3 days");
+  EXPECT_EQ(CountText(1, "other process"), "1 other process");
+  EXPECT_EQ(CountText(2, "other process"), "2 other processes");
+  EXPECT_EQ(CountText(2, "launch"), "2 launches");
+  EXPECT_EQ(CountText(uint64_t{1} << 63, "byte"), "9223372036854775808 bytes");
 }
 
 // Each reason has words of its own, and they are on the page of statistics.

@@ -6,6 +6,7 @@
 
 #include "hotpack_commit.h"
 #include "tools/check/machine.h"
+#include "tools/cli/count_text.h"
 
 namespace hotpack::check {
 namespace {
@@ -193,12 +194,11 @@ void PrintSummary(const Session& session, const DeviceReport& report, FILE* file
   PrintFindings(session, WithoutHotpack, Result::kDiffers, "the driver DIFFERS from what is documented", file);
   PrintFindings(session, Any, Result::kFail, "FAILED", file);
   const std::string name = report.device.is_object() ? report.device.at("name").get<std::string>() : "no device";
-  fprintf(
-      file,
-      "\n%s: %zu steps in %.0f s; %zu passed, %zu failed, %zu differ (%zu the driver, %zu hotpack), %zu left out%s\n",
-      name.c_str(), counts.steps, session.SecondsSoFar(), counts.pass, counts.fail,
-      counts.differs_driver + counts.differs_hotpack, counts.differs_driver, counts.differs_hotpack, counts.skip,
-      session.simulated() ? " (SIMULATED)" : "");
+  fprintf(file,
+          "\n%s: %s in %.0f s; %zu passed, %zu failed, %zu differ (%zu the driver, %zu hotpack), %zu left out%s\n",
+          name.c_str(), CountText(counts.steps, "step").c_str(), session.SecondsSoFar(), counts.pass, counts.fail,
+          counts.differs_driver + counts.differs_hotpack, counts.differs_driver, counts.differs_hotpack, counts.skip,
+          session.simulated() ? " (SIMULATED)" : "");
 }
 
 }  // namespace hotpack::check

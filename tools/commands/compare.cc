@@ -12,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/compare/compare_facts.h"
@@ -107,12 +108,11 @@ void PrintRow(const PeerResult& peer, const Comparison& comparison) {
 }
 
 void PrintText(const std::string& file, const Comparison& comparison, const std::string& capacity) {
-  auto u = [](uint64_t value) { return static_cast<unsigned long long>(value); };
-  printf("%s: %llu requests", file.c_str(), u(comparison.requests));
+  printf("%s: %s", file.c_str(), CountText(comparison.requests, "request").c_str());
   if (!capacity.empty()) printf(", on a device of %s", capacity.c_str());
   printf("\n");
   if (comparison.period > 0) {
-    printf("iteration with the highest live load: %llu requests, %s\n", u(comparison.period),
+    printf("iteration with the highest live load: %s, %s\n", CountText(comparison.period, "request").c_str(),
            comparison.marked ? "as marked" : "as found");
     printf("plan of it: height %s, lower bound %s; live in addition, not planned: %s\n",
            FormatSize(comparison.plan_height).c_str(), FormatSize(comparison.plan_lower_bound).c_str(),

@@ -18,6 +18,7 @@
 #include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -63,8 +64,9 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const TextS
     return absl::InvalidArgumentError(absl::StrCat(options.file, ": ", model.status().message(),
                                                    pairs_are_why ? "; --all-pairs writes it all the same" : ""));
   }
-  *summary = absl::StrCat(model->blocks.size(), " blocks, ", model->pairs.size(), " binaries, in units of ",
-                          model->unit, " bytes, W = ", model->big);
+  *summary =
+      absl::StrCat(CountText(model->blocks.size(), "block"), ", ", CountText(model->pairs.size(), "binary"),
+                   ", in units of ", CountText(static_cast<uint64_t>(model->unit), "byte"), ", W = ", model->big);
   if (model->lower_bound > 0) absl::StrAppend(summary, ", lower bound ", model->lower_bound);
   if (const double overlap = ToleratedOverlap(model->big); overlap >= 1) {
     absl::StrAppend(summary, "; an integrality tolerance of 1e-6 lets blocks overlap by ",
@@ -84,14 +86,14 @@ absl::Status ExportMps(const Options& options, const TextSink& sink, std::string
 absl::Status ExportMinimalloc(const Options& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
   if (!input.ok()) return input.status();
-  *summary = absl::StrCat(input->named.instance.blocks.size(), " blocks of ", input->what);
+  *summary = CountText(input->named.instance.blocks.size(), "block") + " of " + input->what;
   return sink(FormatCsv(input->named.instance, input->named.ids, nullptr));
 }
 
 absl::Status ExportEventCsv(const Options& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return file.status();
-  *summary = absl::StrCat(file->trace.events.size(), " events");
+  *summary = CountText(file->trace.events.size(), "event");
   return sink(FormatEventCsv(file->trace));
 }
 
@@ -103,7 +105,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   if (!file.ok()) return file.status();
   ExportedSnapshot exported;
   absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, sink, &exported);
-  *summary = absl::StrCat(exported.allocations, " allocations in one segment of ",
+  *summary = absl::StrCat(CountText(exported.allocations, "allocation"), " in one segment of ",
                           FormatSize(static_cast<uint64_t>(exported.height)));
   if (exported.lower_bound > 0) {
     const double ratio = static_cast<double>(exported.height) / static_cast<double>(exported.lower_bound);
@@ -115,7 +117,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
 absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.file, ReportModelOptions{});
   if (!read.ok()) return read.status();
-  *summary = absl::StrCat(read->model.blocks.size(), " blocks of ", read->model.what);
+  *summary = CountText(read->model.blocks.size(), "block") + " of " + read->model.what;
   return sink(Svg(read->model, SvgOptions{}));
 }
 
@@ -124,7 +126,8 @@ absl::Status ExportChrome(const Options& options, const TextSink& sink, std::str
   if (!file.ok()) return file.status();
   ChromeCounts counts;
   absl::Status status = WriteChromeTrace(*file, sink, &counts);
-  *summary = absl::StrCat(counts.blocks, " blocks, ", counts.launches, " launches, ", counts.ranges, " ranges",
+  *summary = absl::StrCat(CountText(counts.blocks, "block"), ", ", CountText(counts.launches, "launch"), ", ",
+                          CountText(counts.ranges, "range"),
                           counts.times ? "" : "; without times, so one event is one microsecond");
   return status;
 }

@@ -16,6 +16,7 @@
 #include "packer/stream_edges.h"
 #include "packer/validator.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -113,7 +114,7 @@ std::optional<Placement> PlacementInFile(const NamedInstance& named) {
 }
 
 PackResult PackWithProgress(const Instance& instance, const PackOptions& options, const std::string& time_limit) {
-  const Progress progress("packing " + std::to_string(instance.blocks.size()) + " blocks, at most " + time_limit);
+  const Progress progress("packing " + CountText(instance.blocks.size(), "block") + ", at most " + time_limit);
   return Pack(instance, options);
 }
 

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "profiler/trace_record.h"
 #include "runtime/persist/stats_file.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/exit_codes.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/size_text.h"
@@ -55,7 +56,7 @@ Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& pro
   if (const std::string reason = CutBecause(options.trace); !reason.empty())
     return {false, options.trace + ": " + reason};
   std::string text =
-      std::to_string(requests) + " requests, live peak " + FormatSize(most != nullptr ? most->stats.live_peak : 0);
+      CountText(requests, "request") + ", live peak " + FormatSize(most != nullptr ? most->stats.live_peak : 0);
   if (recording > 1)
     text += ", of " + std::to_string(recording) + " processes (" + options.trace + ", " + options.trace + ".PROCESS)";
   return {true, text + ". Next: hotpack show " + options.trace};

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/replay/replay_cuda.h"
@@ -72,8 +73,8 @@ int Report(const Options& options, PlayResult result) {
          FormatSize(result.live_peak).c_str());
   fflush(stdout);
   if (result.mismatches == 0) return 0;
-  return Fail(
-      1, options.file + ": " + std::to_string(result.mismatches) + " blocks did not hold what was written to them");
+  return Fail(1,
+              options.file + ": " + CountText(result.mismatches, "block") + " did not hold what was written to them");
 }
 
 PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorded, const ReplayHooks& hooks,

@@ -13,6 +13,7 @@
 #include "packer/bounds.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/commands/show_notes.h"
@@ -125,13 +126,12 @@ void PrintJson(const TraceFile& file, const TraceFacts& facts) {
 
 void PrintFigures(const Figures& figures) {
   printf("  requests     %llu", static_cast<unsigned long long>(figures.requests));
-  if (figures.unroll > 1)
-    printf(", planned %llu iterations at a time", static_cast<unsigned long long>(figures.unroll));
+  if (figures.unroll > 1) printf(", planned %s at a time", CountText(figures.unroll, "iteration").c_str());
   printf("\n  begins at    request %llu, where the least is carried\n",
          static_cast<unsigned long long>(figures.begins_at));
-  printf("  carried      %llu blocks, %s\n", static_cast<unsigned long long>(figures.carried_blocks),
+  printf("  carried      %s, %s\n", CountText(figures.carried_blocks, "block").c_str(),
          FormatSize(figures.carried_bytes).c_str());
-  printf("  retained     %llu blocks, %s\n", static_cast<unsigned long long>(figures.retained_blocks),
+  printf("  retained     %s, %s\n", CountText(figures.retained_blocks, "block").c_str(),
          FormatSize(figures.retained_bytes).c_str());
   printf("  peak         %llu (%s)\n", static_cast<unsigned long long>(figures.peak), FormatSize(figures.peak).c_str());
   printf("  lower bound  %llu (%s)\n", static_cast<unsigned long long>(figures.lower_bound),
@@ -151,7 +151,7 @@ void PrintOrigin(const TraceOrigin& origin) {
 // Prints "306 306 306", shortened.
 void PrintMarked(const std::vector<uint64_t>& lengths) {
   constexpr size_t kMax = 12;
-  printf("marked         %zu iterations; requests:", lengths.size());
+  printf("marked         %s; requests:", CountText(lengths.size(), "iteration").c_str());
   for (size_t i = 0; i < lengths.size() && i < kMax; ++i) printf(" %llu", static_cast<unsigned long long>(lengths[i]));
   printf("%s\n", lengths.size() > kMax ? " ..." : "");
 }
@@ -168,10 +168,11 @@ void PrintCurve(const char* name, const std::vector<uint64_t>& load) {
 void PrintText(const TraceFile& file, const TraceFacts& facts) {
   PrintOrigin(file.origin);
   auto u = [](uint64_t value) { return static_cast<unsigned long long>(value); };
-  printf("events         %llu: %llu requests, %llu releases, %llu marks\n", u(facts.events), u(facts.requests),
-         u(facts.releases), u(facts.marks));
-  printf("requested      %s in all; %llu streams, %llu threads, %llu requests asynchronous\n",
-         FormatSize(facts.bytes).c_str(), u(facts.streams), u(facts.threads), u(facts.async));
+  printf("events         %llu: %s, %s, %s\n", u(facts.events), CountText(facts.requests, "request").c_str(),
+         CountText(facts.releases, "release").c_str(), CountText(facts.marks, "mark").c_str());
+  printf("requested      %s in all; %s, %s, %s\n", FormatSize(facts.bytes).c_str(),
+         CountText(facts.streams, "stream").c_str(), CountText(facts.threads, "thread").c_str(),
+         CountText(facts.async, "asynchronous request").c_str());
   printf("live           %llu at most (%s), %llu at the end\n", u(facts.live_peak), FormatSize(facts.live_peak).c_str(),
          u(facts.live_end));
   if (facts.duration_ns > 0) printf("duration       %.3f s\n", static_cast<double>(facts.duration_ns) / 1e9);

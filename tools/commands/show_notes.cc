@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiler/uses.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
 #include "tools/recording/demangle.h"
 
@@ -70,8 +71,8 @@ unsigned long long U(uint64_t value) { return value; }
 void PrintLaunches(const TraceFile& file) {
   const Uses uses = FindUses(file.trace, file.notes);
   const LaunchFacts facts = FactsOf(file, uses);
-  printf("launches       %llu of %llu kernels, copies and memsets; %llu blocks named, %llu never (%s)\n",
-         U(facts.launches), U(facts.kernels), U(facts.named), U(facts.never_named),
+  printf("launches       %llu of %s, copies and memsets; %s named, %llu never (%s)\n", U(facts.launches),
+         CountText(facts.kernels, "kernel").c_str(), CountText(facts.named, "block").c_str(), U(facts.never_named),
          FormatSize(facts.never_named_bytes).c_str());
   if (facts.timed > 0) {
     printf("  on the device  %.3f ms in %llu of them\n", static_cast<double>(facts.device_ns) / 1e6, U(facts.timed));
@@ -124,9 +125,10 @@ uint64_t Marks(const Notes& notes) {
 void PrintNotes(const TraceFile& file) {
   const Notes& notes = file.notes;
   if (!notes.launches.empty()) PrintLaunches(file);
-  if (!notes.ranges.empty()) printf("ranges         %llu, and %llu marks\n", U(Begins(notes)), U(Marks(notes)));
-  if (!notes.stacks.empty()) printf("stacks         of %llu blocks\n", U(notes.stacks.size()));
-  if (!notes.memory.empty()) printf("driver memory  %llu records\n", U(notes.memory.size()));
+  if (!notes.ranges.empty())
+    printf("ranges         %llu, and %s\n", U(Begins(notes)), CountText(Marks(notes), "mark").c_str());
+  if (!notes.stacks.empty()) printf("stacks         of %s\n", CountText(notes.stacks.size(), "block").c_str());
+  if (!notes.memory.empty()) printf("driver memory  %s\n", CountText(notes.memory.size(), "record").c_str());
 }
 
 void AddNotesJson(const TraceFile& file, Json* object) {

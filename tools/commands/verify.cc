@@ -17,6 +17,7 @@
 #include "packer/validator.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/recording/instance_input.h"
@@ -185,7 +186,7 @@ void Print(const Candidate& candidate, const Comparison& comparison) {
 }
 
 PackResult PackWithProgress(const Instance& instance, const PackOptions& options) {
-  const Progress progress("packing " + std::to_string(instance.blocks.size()) + " blocks, to compare");
+  const Progress progress("packing " + CountText(instance.blocks.size(), "block") + ", to compare");
   return Pack(instance, options);
 }
 

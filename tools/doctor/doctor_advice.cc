@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "preload/process/option_table.h"
+#include "tools/cli/count_text.h"
 
 namespace hotpack {
 namespace {
@@ -133,21 +134,22 @@ void OfRequests(const ProcessFacts& process, Advice* advice) {
   const std::string name = NameOf(process);
   const uint64_t freed = Calls(process, "cuMemFree"), asked = Calls(process, "cuMemAlloc");
   if (freed > asked) {
-    advice->notes.push_back(
-        absl::StrCat(name, " released at least ", freed - asked,
-                     " blocks that were not asked for through the hooks (a graph's, another process's, or of a "
-                     "library that passes hotpack by)"));
+    advice->notes.push_back(absl::StrCat(name, " released at least ", CountText(freed - asked, "block"),
+                                         " not asked for through the hooks (a graph's, another process's, or of a "
+                                         "library that passes hotpack by)"));
   }
   if (process.enabled && process.stats.requests == 0 && process.stats.passed_through > 0) {
-    advice->to_do.push_back(absl::StrCat("All ", process.stats.passed_through, " requests of ", name,
-                                         " were left to the driver: see docs/hooks.md, What passes through"));
+    advice->to_do.push_back(absl::StrCat("No request of ", name, " was served, and ",
+                                         CountText(process.stats.passed_through, "request"),
+                                         " left to the driver: see docs/hooks.md, What passes through"));
   } else if (process.stats.passed_through > 0) {
     advice->notes.push_back(absl::StrCat(process.stats.passed_through, " of ",
-                                         process.stats.requests + process.stats.passed_through, " requests of ", name,
-                                         " were left to the driver"));
+                                         CountText(process.stats.requests + process.stats.passed_through, "request"),
+                                         " of ", name, " left to the driver"));
   }
   if (const uint64_t managed = Calls(process, "cuMemAllocManaged"); managed > 0) {
-    advice->notes.push_back(absl::StrCat(name, " asked ", managed, " times for managed memory, which is the driver's"));
+    advice->notes.push_back(
+        absl::StrCat(name, " asked ", CountText(managed, "time"), " for managed memory, which is the driver's"));
   }
   if (const uint64_t own = Calls(process, "cuMemCreate"); own > 0) {
     advice->notes.push_back(

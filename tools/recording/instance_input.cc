@@ -7,6 +7,7 @@
 
 #include "profiler/recorded_streams.h"
 #include "profiler/trace_file.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/recording/hot_iteration.h"
 
@@ -33,7 +34,7 @@ InstanceInput FromRecording(const TraceFile& file) {
   input.named.instance = ToInstance(hot->profile, &index);
   input.streams = OfSeveral(ToBlockStreams(hot->profile, index));
   for (uint32_t i : index) input.named.ids.push_back(std::to_string(i));
-  input.what += ", " + std::to_string(hot->profile.period) + " requests";
+  input.what += ", " + CountText(hot->profile.period, "request");
   if (hot->profile.unroll > 1) input.what += ", unrolled " + std::to_string(hot->profile.unroll) + " times";
   return input;
 }

@@ -13,6 +13,7 @@
 #include "remat/files/schedule_json.h"
 #include "remat/networks/generator.h"
 #include "remat/remat_plan.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -62,7 +63,8 @@ void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
 }
 
 void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
-  printf("graph        %zu operators, %zu storages\n", graph.operators.size(), graph.storages.size());
+  printf("graph        %s, %s\n", CountText(graph.operators.size(), "operator").c_str(),
+         CountText(graph.storages.size(), "storage").c_str());
   if (budget > 0)
     printf("budget       %lld (%s)\n", static_cast<long long>(budget),
            FormatSize(static_cast<uint64_t>(budget)).c_str());
@@ -71,8 +73,9 @@ void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
          FormatSize(static_cast<uint64_t>(answer.outcome.live_peak)).c_str());
   printf("time         %.3f ms, %.4f times the program's\n", static_cast<double>(answer.outcome.time) / 1e6,
          Overhead(answer));
-  printf("computed     %lld operators again; %lld storages copied to the host\n",
-         static_cast<long long>(answer.recomputed), static_cast<long long>(answer.swapped));
+  printf("computed     %s again; %s copied to the host\n",
+         CountText(static_cast<uint64_t>(answer.recomputed), "operator").c_str(),
+         CountText(static_cast<uint64_t>(answer.swapped), "storage").c_str());
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
 
@@ -111,7 +114,7 @@ int RunPlan(const PlanCommandOptions& options) {
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<RematPlan> answer = [&] {
     const Progress progress(
-        absl::StrCat("planning ", graph->operators.size(), " operators, at most ", options.time_limit));
+        absl::StrCat("planning ", CountText(graph->operators.size(), "operator"), ", at most ", options.time_limit));
     return MakeRematPlan(*graph, plan);
   }();
   if (!answer.ok())
@@ -136,9 +139,10 @@ int RunPlanVerify(const PlanCommandOptions& options) {
     return Fail(options.plan + ": not valid: " + fault, 1);
   const absl::StatusOr<remat::Outcome> outcome = Simulate(*graph, *schedule);
   if (!outcome.ok()) return Fail(options.plan + ": not valid: " + std::string(outcome.status().message()), 1);
-  printf("valid: %lld operators again, %lld copies; live at once %lld (%s)\n",
-         static_cast<long long>(outcome->runs_again), static_cast<long long>(outcome->copies),
-         static_cast<long long>(outcome->live_peak), FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
+  printf("valid: %s again, %s; live at once %lld (%s)\n",
+         CountText(static_cast<uint64_t>(outcome->runs_again), "operator").c_str(),
+         CountText(static_cast<uint64_t>(outcome->copies), "copy").c_str(), static_cast<long long>(outcome->live_peak),
+         FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "remat/exact/checkmate.h"
 #include "remat/exact/solver_values.h"
 #include "remat/files/schedule_json.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/size_text.h"
@@ -66,8 +67,9 @@ int ReadPlanSolution(const PlanModelOptions& options) {
     const absl::Status written = WriteFile(options.out, FormatScheduleJson(*graph, *schedule));
     if (!written.ok()) return Fail("solved", std::string(written.message()));
   }
-  printf("%s%s: %lld operators again, %.3f ms, live at once %lld (%s)\n", solution->status.c_str(),
-         solution->optimal ? "" : " (not proved)", static_cast<long long>(outcome->runs_again),
+  printf("%s%s: %s again, %.3f ms, live at once %lld (%s)\n", solution->status.c_str(),
+         solution->optimal ? "" : " (not proved)",
+         CountText(static_cast<uint64_t>(outcome->runs_again), "operator").c_str(),
          static_cast<double>(outcome->time) / 1e6, static_cast<long long>(outcome->live_peak),
          FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
   return 0;

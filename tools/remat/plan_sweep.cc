@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/core/load.h"
 #include "remat/exact/bounds.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -71,8 +72,8 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
     one.algorithm = *remat::PlanAlgorithmFromName(name);
     std::vector<absl::StatusOr<RematPlan>> answers;
     {
-      const Progress progress(
-          absl::StrCat(name, ": ", budgets.size(), " budgets of ", graph->operators.size(), " operators"));
+      const Progress progress(absl::StrCat(name, ": ", CountText(budgets.size(), "budget"), " of ",
+                                           CountText(graph->operators.size(), "operator")));
       answers = MakePlans(*graph, one, budgets);
     }
     PlotLine& line = lines.emplace_back();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
 #include "tools/report/page_parts.h"
 #include "tools/report/show_plan.h"
@@ -107,7 +108,7 @@ std::string Cards(const PageInput& input) {
     const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) /
                          static_cast<double>(input.stats.value("requests", uint64_t{1}));
     card("Served by the plan", EscapeHtml(PercentText(share)),
-         absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
+         absl::StrCat("of ", CountText(input.stats.value("requests", uint64_t{0}), "request"), " in this run"));
   }
   return cards;
 }

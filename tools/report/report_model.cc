@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "packer/stop.h"
 #include "profiler/recorded_streams.h"
+#include "tools/cli/count_text.h"
 #include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
@@ -158,7 +159,7 @@ absl::StatusOr<ReportModel> MakeReportModel(const TraceFile& file, const ReportM
   if (largest) {
     const HotIteration& hot = largest->hot;
     model.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ",
-                              hot.profile.period, " requests");
+                              CountText(hot.profile.period, "request"));
     if (hot.profile.unroll > 1) absl::StrAppend(&model.what, ", unrolled ", hot.profile.unroll, " times");
     streams = FillIteration(file, hot, &model);
   } else {

@@ -9,6 +9,7 @@
 
 #include "nlohmann/json.hpp"
 #include "runtime/persist/plan_file.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
 
 namespace hotpack {
@@ -97,18 +98,19 @@ void PrintText(const SavedPlan& plan) {
   if (plan.opening.empty()) {
     printf("opening        not known: the iteration has to be recognised\n");
   } else {
-    printf("opening        %llu requests, the iteration begins after %llu; %llu are none of its own\n",
-           u(plan.opening.units.size()), u(plan.opening.before), u(Others(plan.opening)));
+    printf("opening        %s, the iteration begins after %llu; %llu are none of its own\n",
+           CountText(plan.opening.units.size(), "request").c_str(), u(plan.opening.before), u(Others(plan.opening)));
   }
   for (size_t k = 0; k < plan.scripts.size(); ++k) {
     const Script& script = *plan.scripts[k];
     const Figures figures = FiguresOf(script);
     printf("script %zu%s\n", k + 1, k == plan.opening.script ? ", which a run begins with" : "");
     printf("  requests     %u", script.profile.period);
-    if (script.profile.unroll > 1) printf(", planned %u iterations at a time", script.profile.unroll);
+    if (script.profile.unroll > 1)
+      printf(", planned %s at a time", CountText(script.profile.unroll, "iteration").c_str());
     printf("; %llu of %llu planned, %s in all\n", u(figures.planned), u(figures.requests),
            FormatSize(figures.bytes).c_str());
-    printf("  carried      %u blocks, %s\n", script.profile.carried_blocks,
+    printf("  carried      %s, %s\n", CountText(script.profile.carried_blocks, "block").c_str(),
            FormatSize(script.profile.carried_units * kBlockUnit).c_str());
     printf("  peak         %llu (%s)\n", u(figures.load), FormatSize(figures.load).c_str());
     printf("  lower bound  %llu (%s)\n", u(script.lower_bound_bytes), FormatSize(script.lower_bound_bytes).c_str());

@@ -9,6 +9,7 @@
 #include "packer/csv.h"
 #include "packer/timeline.h"
 #include "runtime/persist/plan_file.h"
+#include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/size_text.h"
 #include "tools/recording/hot_iteration.h"
@@ -79,7 +80,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   const ReportModel& model = read->model;
   const auto height = static_cast<uint64_t>(model.packed.placement.height);
   *summary = absl::StrCat(
-      model.what, ": ", model.blocks.size(), " blocks packed into ", FormatSize(height), ", ",
+      model.what, ": ", CountText(model.blocks.size(), "block"), " packed into ", FormatSize(height), ", ",
       absl::StrFormat("%.4f of the lower bound",
                       static_cast<double>(height) / static_cast<double>(std::max<Bytes>(1, model.packed.lower_bound))));
   if (model.blocks.size() > options.block_limit)

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
+#include "tools/cli/count_text.h"
 #include "tools/compare/peers.h"
 #include "tools/recording/load_curve.h"
 #include "tools/report/write_report.h"
@@ -44,8 +45,7 @@ std::string Others(const std::vector<ProcessStats>& processes) {
     requests += processes[i].stats.requests;
   }
   if (others == 0) return "";
-  return " (and " + std::to_string(requests) + " requests of " + std::to_string(others) +
-         (others == 1 ? " other process)" : " other processes)");
+  return " (and " + CountText(requests, "request") + " of " + CountText(others, "other process") + ")";
 }
 
 std::string Quoted(const std::string& text) {
@@ -149,14 +149,14 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
                         const CheckerTotals* totals, RunReport report, const std::optional<PytorchHeld>& pytorch) {
   const bool any = totals != nullptr && totals->reports > 0;
-  const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
+  const std::string checker = any ? "; the checker has " + CountText(totals->reports, "report") : std::string();
   if (NothingServed(processes)) {
-    const bool passed = !processes.empty() && processes.front().stats.passed_through > 0;
+    const uint64_t passed = processes.empty() ? 0 : processes.front().stats.passed_through;
+    const std::string all =
+        passed == 1 ? "the only allocation request was" : "all " + CountText(passed, "allocation request") + " were";
     return std::string("hotpack: ") +
-           (passed ? "all " + std::to_string(processes.front().stats.passed_through) +
-                         " allocation requests were left to the driver"
-                   : "no process asked for device memory") +
-           checker + (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
+           (passed > 0 ? all + " left to the driver" : "no process asked for device memory") + checker +
+           (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
            (report == RunReport::kWritten ? Next(options, report) : AskDoctor(options));
   }
   const hotpack_stats& stats = processes.front().stats;
@@ -168,7 +168,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
   if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
   const std::string reason = NoPlanText(stats);
   return line + ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
-         std::to_string(stats.requests) + " requests by the plan" + (reason.empty() ? "" : ": " + reason) +
+         CountText(stats.requests, "request") + " by the plan" + (reason.empty() ? "" : ": " + reason) +
          Others(processes) + checker + Next(options, report);
 }
 
