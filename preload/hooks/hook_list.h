@@ -115,17 +115,22 @@
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
 
 // graph_copies.cc
-#define HOTPACK_GRAPH_HOOKS(X)                                                                                \
-  X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, 1,                                                   \
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count, const CUDA_MEMCPY3D* copy,    \
-     CUcontext context))                                                                                      \
-  X(cuGraphAddNode, "cuGraphAddNode", 12020, 1,                                                               \
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count, CUgraphNodeParams* params))   \
-  X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, 1,                                                            \
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges, size_t count, \
-     CUgraphNodeParams* params))                                                                              \
-  X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 10020, 1,                               \
-    (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context))
+#define HOTPACK_GRAPH_HOOKS(X)                                                                                         \
+  X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, 1,                                                            \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count, const CUDA_MEMCPY3D* copy,             \
+     CUcontext context))                                                                                               \
+  X(cuGraphAddNode, "cuGraphAddNode", 12020, 1,                                                                        \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count, CUgraphNodeParams* params))            \
+  X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, 1,                                                                     \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges, size_t count,          \
+     CUgraphNodeParams* params))                                                                                       \
+  X(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 10020, 1,                                        \
+    (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context))                                \
+  X(cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams", 12020, 1,                                                    \
+    (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams * params))                                                  \
+  X(cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams", 10000, 1, (CUgraphNode node, const CUDA_MEMCPY3D* copy)) \
+  X(cuGraphNodeSetParams, "cuGraphNodeSetParams", 12020, 1, (CUgraphNode node, CUgraphNodeParams * params))            \
+  X(cuGraphMemcpyNodeGetParams, "cuGraphMemcpyNodeGetParams", 10000, 1, (CUgraphNode node, CUDA_MEMCPY3D * copy))
 
 // stream_hooks.cc
 #define HOTPACK_LAUNCH_HOOKS(X)                                                            \

@@ -32,6 +32,11 @@ namespace hotpack {
   X(GraphRetainUserObject, cuGraphRetainUserObject)                       \
   X(GraphAddChildGraphNode, cuGraphAddChildGraphNode)                     \
   X(GraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams) \
+  X(GraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph)           \
+  X(GraphNodeGetType, cuGraphNodeGetType)                                 \
+  X(GraphGetNodes, cuGraphGetNodes)                                       \
+  X(GraphDestroyNode, cuGraphDestroyNode)                                 \
+  X(GraphCreate, cuGraphCreate)                                           \
   X(GraphDestroy, cuGraphDestroy)                                         \
   X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode)   \
   X(DeviceGetAttribute, cuDeviceGetAttribute)                             \

@@ -1,5 +1,6 @@
 // Two- and three-dimensional copies, row by row. Arrays are not simulated.
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/copy_work.h"
 #include "simgpu/driver/peer.h"
 #include "simgpu/driver/time_costs.h"
 #include "simgpu/driver/work.h"
@@ -93,6 +94,22 @@ CUresult CheckEnds(Driver& d, const Context* context, const Box& box) {
   return CUDA_SUCCESS;
 }
 
+// The ends by their addresses: a captured copy's node has no contexts either.
+CUDA_MEMCPY3D ParametersOf(const Box& box) {
+  CUDA_MEMCPY3D copy = {};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = box.from.base;
+  copy.dstDevice = box.to.base;
+  copy.srcPitch = box.from.pitch;
+  copy.dstPitch = box.to.pitch;
+  copy.srcHeight = box.from.pitch != 0 ? box.from.slice / box.from.pitch : 0;
+  copy.dstHeight = box.to.pitch != 0 ? box.to.slice / box.to.pitch : 0;
+  copy.WidthInBytes = box.width;
+  copy.Height = box.height;
+  copy.Depth = box.depth;
+  return copy;
+}
+
 CUresult CopyRows(Driver& d, Epoch op, const Box& box, uint64_t given_before) {
   TakeCopy(d, op.stream, box.to.base, box.from.base, box.width * box.height * box.depth);
   for (uint64_t z = 0; z < box.depth; ++z) {
@@ -120,14 +137,16 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
   const CUresult status = Submit(
       d, stream, CU_GRAPH_NODE_TYPE_MEMCPY,
       [box](Driver& driver, Epoch op, uint64_t given_before) { return CopyRows(driver, op, box, given_before); });
+  if (status == CUDA_SUCCESS && stream->capture != nullptr) {
+    stream->capture->graph->nodes.back()->copy = ParametersOf(box);
+  }
   if (wait && box.waits) d.order.HostSawStream(stream->order);
   return status;
 }
 
 }  // namespace
 
-// A node's copy runs in `context`; null: nothing is known about what it reaches.
-static CUresult NodeWork(Driver& d, const CUDA_MEMCPY3D& params, CUcontext context, RunWork* run) {
+CUresult CopyWork(Driver& d, const CUDA_MEMCPY3D& params, CUcontext context, RunWork* run) {
   if (HasArray(params)) return CUDA_ERROR_NOT_SUPPORTED;
   const Box box = From3D(params);
   if (context != nullptr) {
@@ -137,55 +156,6 @@ static CUresult NodeWork(Driver& d, const CUDA_MEMCPY3D& params, CUcontext conte
   }
   *run = [box](Driver& driver, Epoch op, uint64_t given_before) { return CopyRows(driver, op, box, given_before); };
   return CUDA_SUCCESS;
-}
-
-static CUresult AddCopy(Driver& d, CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
-                        const CUDA_MEMCPY3D* params, CUcontext context) {
-  Graph* graph = FindGraph(d, handle);
-  if (node == nullptr || graph == nullptr || params == nullptr || !ValidDependencies(*graph, after, count)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  RunWork run;
-  if (const CUresult bad = NodeWork(d, *params, context, &run); bad != CUDA_SUCCESS) return bad;
-  *node = Placed(AddNode(graph, CU_GRAPH_NODE_TYPE_MEMCPY, run), after, count);
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                                const CUDA_MEMCPY3D* params, CUcontext context) {
-  SIMGPU_ENTER(cuGraphAddMemcpyNode);
-  return AddCopy(d, node, graph, after, count, params, context);
-}
-
-// Copies only.
-static CUresult AddAnyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                           const CUgraphNodeParams* params) {
-  SIMGPU_ENTER(cuGraphAddNode);
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (params->type != CU_GRAPH_NODE_TYPE_MEMCPY) return CUDA_ERROR_NOT_SUPPORTED;
-  return AddCopy(d, node, graph, after, count, &params->memcpy.copyParams, params->memcpy.copyCtx);
-}
-SIMGPU_API cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                          CUgraphNodeParams* params) {
-  return AddAnyNode(node, graph, after, count, params);
-}
-SIMGPU_API cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData*,
-                             size_t count, CUgraphNodeParams* params) {
-  return AddAnyNode(node, graph, after, count, params);
-}
-
-SIMGPU_API cuGraphExecMemcpyNodeSetParams(CUgraphExec handle, CUgraphNode node, const CUDA_MEMCPY3D* params,
-                                          CUcontext context) {
-  SIMGPU_ENTER(cuGraphExecMemcpyNodeSetParams);
-  GraphExec* exec = FindExec(d, handle);
-  if (exec == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (GraphExec::Step& step : exec->steps) {
-    if (step.node != reinterpret_cast<GraphNode*>(node) || step.type != CU_GRAPH_NODE_TYPE_MEMCPY) continue;
-    if (const CUresult bad = NodeWork(d, *params, context, &step.run); bad != CUDA_SUCCESS) return bad;
-    step.given_before = d.checker.serial();
-    return CUDA_SUCCESS;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
 }
 
 #define SIMGPU_BOX(base, symbol, per_thread_symbol, spec, convert)     \

@@ -100,8 +100,9 @@ SIMGPU_API cuGraphCreate(CUgraph* result, unsigned) {
 SIMGPU_API cuGraphDestroy(CUgraph handle) {
   EndedObjects ended;
   SIMGPU_ENTER(cuGraphDestroy);
-  Graph* graph = FindGraph(d, handle);
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = d.graphs.find(reinterpret_cast<Graph*>(handle));  // not a child graph
+  if (found == d.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
+  Graph* graph = found->second.get();
   FreeGraphMemory(d, std::move(graph->memory));
   Release(d, graph->objects, &ended);
   d.graphs.erase(graph);

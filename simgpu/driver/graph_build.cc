@@ -32,6 +32,14 @@ bool ComesAfter(const GraphNode* node, const GraphNode* earlier) {
   return false;
 }
 
+Graph* FindChild(const Graph& graph, const Graph* wanted) {
+  for (const auto& child : graph.children) {
+    if (child.get() == wanted) return child.get();
+    if (Graph* found = FindChild(*child, wanted)) return found;
+  }
+  return nullptr;
+}
+
 RunWork MemsetWork(const CUDA_MEMSET_NODE_PARAMS& params) {
   return [p = params](Driver& driver, Epoch op, uint64_t) {
     const uint64_t row = p.width * p.elementSize;
@@ -47,8 +55,12 @@ RunWork MemsetWork(const CUDA_MEMSET_NODE_PARAMS& params) {
 }  // namespace
 
 Graph* FindGraph(Driver& d, CUgraph handle) {
-  auto it = d.graphs.find(reinterpret_cast<Graph*>(handle));
-  return it == d.graphs.end() ? nullptr : it->second.get();
+  const auto it = d.graphs.find(reinterpret_cast<Graph*>(handle));
+  if (it != d.graphs.end()) return it->second.get();
+  for (const auto& [graph, owned] : d.graphs) {
+    if (Graph* child = FindChild(*graph, reinterpret_cast<Graph*>(handle))) return child;
+  }
+  return nullptr;
 }
 
 Graph* FindGraphOrCaptured(Driver& d, CUgraph handle) {
@@ -94,6 +106,8 @@ std::unique_ptr<Graph> CopyGraph(const Graph& from) {
     added->host = node->host;
     added->host_data = node->host_data;
     added->given_before = node->given_before;
+    added->copy = node->copy;
+    added->context = node->context;
     if (node->child != nullptr) {
       copy->children.push_back(CopyGraph(*node->child));
       added->child = copy->children.back().get();
@@ -112,7 +126,7 @@ void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps) {
   for (const auto& node : graph.nodes) Arrange(node.get(), &placed, &order);
   for (const GraphNode* node : order) {
     if (node->child != nullptr) AddSteps(*node->child, steps);
-    steps->push_back({node, node->type, node->run, node->host, node->host_data, node->given_before});
+    steps->push_back({node, node->type, node->run, node->host, node->host_data, node->given_before, node->copy});
   }
 }
 
@@ -159,6 +173,23 @@ SIMGPU_API cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph handle, const CUg
   added->child = copy.get();
   graph->children.push_back(std::move(copy));
   *node = Placed(added, after, count);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* child) {
+  SIMGPU_ENTER(cuGraphChildGraphNodeGetGraph);
+  if (handle == nullptr || child == nullptr || From(handle)->child == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *child = reinterpret_cast<CUgraph>(From(handle)->child);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuGraphDestroyNode(CUgraphNode handle) {
+  SIMGPU_ENTER(cuGraphDestroyNode);
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Graph* graph = From(handle)->graph;
+  std::erase_if(graph->children, [&](const auto& child) { return child.get() == From(handle)->child; });
+  for (const auto& node : graph->nodes) std::erase(node->after, From(handle));
+  std::erase_if(graph->nodes, [&](const auto& node) { return node.get() == From(handle); });
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct GraphNode {
   CUhostFn host = nullptr;  // runs without the lock
   void* host_data = nullptr;
   Graph* graph = nullptr;
-  Graph* child = nullptr;         // a child graph, part of this one
+  Graph* child = nullptr;             // a child graph, part of this one
+  std::optional<CUDA_MEMCPY3D> copy;  // of a copy: its parameters, and the context that it runs in
+  CUcontext context = nullptr;
   uint64_t given_before = 0;      // not 0: replaces the graph's, because the node has been changed since
   std::vector<GraphNode*> after;  // nodes that run earlier; of captured nodes all older ones, without a list
 };
@@ -77,6 +80,7 @@ struct GraphExec {
     CUhostFn host = nullptr;
     void* host_data = nullptr;
     uint64_t given_before = 0;  // as in GraphNode
+    std::optional<CUDA_MEMCPY3D> copy;
   };
   std::vector<Step> steps;
   std::shared_ptr<GraphMemory> memory;
@@ -102,7 +106,8 @@ void FreeGraphMemory(Driver& d, std::shared_ptr<GraphMemory> memory);
 
 GraphNode* AddNode(Graph* graph, CUgraphNodeType type, RunWork run);
 
-// Return null if there is none. `Captured` also finds a graph that is still being captured.
+// Return null if there is none. Both find child graphs, which belong to their parents. `Captured` also finds a graph
+// that is still being captured.
 Graph* FindGraph(Driver& d, CUgraph handle);
 Graph* FindGraphOrCaptured(Driver& d, CUgraph handle);
 GraphExec* FindExec(Driver& d, CUgraphExec handle);

@@ -204,24 +204,92 @@ CUcontext CurrentContext() {
   return context;
 }
 
-// A graph of a copy, built by hand. `update`: first of a copy of one row, which the executable then replaces.
-CUresult Node(CUdeviceptr to, CUdeviceptr from, CUstream stream, bool update, bool generic) {
-  CUDA_MEMCPY3D box = Box(to, from);
-  const CUDA_MEMCPY3D whole = box;
-  if (update) box.Height = box.Depth = 1;
+// A copy of one row of `bytes`.
+CUDA_MEMCPY3D Line(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  CUDA_MEMCPY3D line = {};
+  line.srcMemoryType = line.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  line.srcDevice = from;
+  line.dstDevice = to;
+  line.srcPitch = line.dstPitch = line.WidthInBytes = bytes;
+  line.srcHeight = line.dstHeight = line.Height = line.Depth = 1;
+  return line;
+}
+
+CUgraphNodeParams ParamsOf(const CUDA_MEMCPY3D& copy) {
+  CUgraphNodeParams params = {};
+  params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  params.memcpy.copyParams = copy;
+  params.memcpy.copyCtx = CurrentContext();
+  return params;
+}
+
+CUresult Launch(CUgraph graph, CUstream stream) {
+  CUgraphExec executable = nullptr;
+  OK(cuGraphInstantiate(&executable, graph, 0));
+  const CUresult result = cuGraphLaunch(executable, stream);
+  OK(cuGraphExecDestroy(executable));
+  return result;
+}
+
+// A graph of a copy, built by hand. `generic`: by the functions for nodes of all types.
+CUresult Node(CUdeviceptr to, CUdeviceptr from, CUstream stream, bool generic) {
+  const CUDA_MEMCPY3D box = Box(to, from);
+  CUgraphNodeParams params = ParamsOf(box);
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  OK(cuGraphCreate(&graph, 0));
+  CUresult result = generic ? cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params)
+                            : cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &box, CurrentContext());
+  if (result == CUDA_SUCCESS) result = Launch(graph, stream);
+  OK(cuGraphDestroy(graph));
+  return result;
+}
+
+bool IsOfCurrentDevice(CUdeviceptr address) {
+  int device = -1, current = -2;
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
+  OK(cuCtxGetDevice(&current));
+  return device == current;
+}
+
+// The same. The node's copy is first another one, then one within the device, then the box.
+CUresult ChangedNode(CUdeviceptr to, CUdeviceptr from, CUstream stream, bool generic) {
+  const CUdeviceptr own = IsOfCurrentDevice(to) ? to : from;
+  const CUDA_MEMCPY3D first = Line(to, from, 64), within = Line(own + 64, own, 64), box = Box(to, from);
+  const auto change = [generic](CUgraphNode node, const CUDA_MEMCPY3D& copy) {
+    CUgraphNodeParams params = ParamsOf(copy);
+    return generic ? cuGraphNodeSetParams(node, &params) : cuGraphMemcpyNodeSetParams(node, &copy);
+  };
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  OK(cuGraphCreate(&graph, 0));
+  CUresult result = cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &first, CurrentContext());
+  if (result == CUDA_SUCCESS) result = change(node, within);
+  if (result == CUDA_SUCCESS) result = change(node, box);
+  if (result == CUDA_SUCCESS) {
+    CUDA_MEMCPY3D now = {};
+    result = cuGraphMemcpyNodeGetParams(node, &now);
+    if (now.WidthInBytes != box.WidthInBytes || now.Height != box.Height || now.Depth != box.Depth) exit(2);
+  }
+  if (result == CUDA_SUCCESS) result = Launch(graph, stream);
+  OK(cuGraphDestroy(graph));
+  return result;
+}
+
+// A row, which becomes the whole copy in the executable. `changed`: the node's copy was changed before.
+CUresult ChangedExecutable(CUdeviceptr to, CUdeviceptr from, CUstream stream, bool generic, bool changed) {
+  const CUDA_MEMCPY3D row = Line(to, from, 64), other = Line(to, from, 128), whole = Line(to, from, kBytes);
+  CUgraphNodeParams params = ParamsOf(whole);
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
   CUgraphExec executable = nullptr;
   OK(cuGraphCreate(&graph, 0));
-  CUgraphNodeParams params = {};
-  params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  params.memcpy.copyParams = box;
-  params.memcpy.copyCtx = CurrentContext();
-  CUresult result = generic ? cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params)
-                            : cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &box, CurrentContext());
+  CUresult result = cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &row, CurrentContext());
+  if (result == CUDA_SUCCESS && changed) result = cuGraphMemcpyNodeSetParams(node, &other);
   if (result == CUDA_SUCCESS) OK(cuGraphInstantiate(&executable, graph, 0));
-  if (result == CUDA_SUCCESS && update) {
-    result = cuGraphExecMemcpyNodeSetParams(executable, node, &whole, CurrentContext());
+  if (result == CUDA_SUCCESS) {
+    result = generic ? cuGraphExecNodeSetParams(executable, node, &params)
+                     : cuGraphExecMemcpyNodeSetParams(executable, node, &whole, CurrentContext());
   }
   if (result == CUDA_SUCCESS) result = cuGraphLaunch(executable, stream);
   if (executable != nullptr) OK(cuGraphExecDestroy(executable));
@@ -247,11 +315,18 @@ const Way kAsync[] = {
     {"cuMemcpy3DBatchAsync", Part::kAll, BoxBatch, false},
     {"cuMemcpyBatchAsync, first version", Part::kAll, FirstBatch, false},
     {"cuMemcpy3DBatchAsync, first version", Part::kAll, FirstBoxBatch, false},
-    {"cuGraphAddMemcpyNode", Part::kBox, [](auto to, auto from, auto s) { return Node(to, from, s, false, false); },
+    {"cuGraphAddMemcpyNode", Part::kBox, [](auto to, auto from, auto s) { return Node(to, from, s, false); }, false},
+    {"cuGraphAddNode", Part::kBox, [](auto to, auto from, auto s) { return Node(to, from, s, true); }, false},
+    {"cuGraphMemcpyNodeSetParams", Part::kBox,
+     [](auto to, auto from, auto s) { return ChangedNode(to, from, s, false); }, false},
+    {"cuGraphNodeSetParams", Part::kBox, [](auto to, auto from, auto s) { return ChangedNode(to, from, s, true); },
      false},
-    {"cuGraphAddNode", Part::kBox, [](auto to, auto from, auto s) { return Node(to, from, s, false, true); }, false},
-    {"cuGraphExecMemcpyNodeSetParams", Part::kBox,
-     [](auto to, auto from, auto s) { return Node(to, from, s, true, false); }, false},
+    {"cuGraphExecMemcpyNodeSetParams", Part::kAll,
+     [](auto to, auto from, auto s) { return ChangedExecutable(to, from, s, false, false); }, false},
+    {"cuGraphExecNodeSetParams", Part::kAll,
+     [](auto to, auto from, auto s) { return ChangedExecutable(to, from, s, true, false); }, false},
+    {"cuGraphExecMemcpyNodeSetParams of a changed node", Part::kAll,
+     [](auto to, auto from, auto s) { return ChangedExecutable(to, from, s, false, true); }, false},
     {"cuMemcpyWithAttributesAsync", Part::kAll, WithAttributes},
     {"cuMemcpy3DWithAttributesAsync", Part::kAll, BoxWithAttributes},
 };

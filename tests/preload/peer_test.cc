@@ -60,7 +60,8 @@ TEST(PeerCopies, FailWhereTheyAreSwitchedOff) {
   const Outcome outcome = Copies("arena", "arena", {{"SIMGPU_PEERS", "0"}, {"HOTPACK_PEER_COPIES", "0"}});
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   for (const char* name : {"cuMemcpyAsync", "cuMemcpyDtoDAsync", "cuMemcpy2DAsync", "cuMemcpy3DAsync",
-                           "cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync", "cuMemcpyDtoD", "cuMemcpy2DUnaligned"}) {
+                           "cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync", "cuMemcpyDtoD", "cuMemcpy2DUnaligned",
+                           "cuGraphAddMemcpyNode", "cuGraphMemcpyNodeSetParams", "cuGraphExecNodeSetParams"}) {
     EXPECT_THAT(outcome.out, HasSubstr(std::string(name) + " from device 0 to 1 by device 0")) << name;
   }
 }

@@ -167,5 +167,82 @@ TEST_F(PeerTest, AccessIsEnabledOnce) {
   EXPECT_EQ(cuCtxDisablePeerAccess(context_[1]), CUDA_SUCCESS);
 }
 
+CUDA_MEMCPY3D Box(CUdeviceptr to, CUdeviceptr from, size_t rows) {
+  CUDA_MEMCPY3D copy = {};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = to;
+  copy.srcDevice = from;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = 64;
+  copy.Height = rows;
+  copy.Depth = 1;
+  return copy;
+}
+
+// cuda.h, cuGraphExecMemcpyNodeSetParams: one-dimensional copies only, of memory on the same devices. A node itself
+// takes any copy.
+TEST_F(PeerTest, WhatACopyOfAnExecutableMayBecome) {
+  const CUdeviceptr here = Alloc(0), there = Alloc(1);
+  Use(0);
+  const CUDA_MEMCPY3D row = Box(there, here, 1), other_row = Box(there + 64, here + 128, 1), rows = Box(there, here, 2);
+  const CUDA_MEMCPY3D within = Box(here + 64, here, 1);
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr, of_rows = nullptr;
+  MUST(cuGraphCreate(&graph, 0));
+  MUST(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &within, context_[0]));
+  EXPECT_EQ(cuGraphMemcpyNodeSetParams(node, &row), CUDA_SUCCESS);
+  MUST(cuGraphInstantiate(&exec, graph, 0));
+  EXPECT_EQ(cuGraphExecMemcpyNodeSetParams(exec, node, &other_row, context_[0]), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphExecMemcpyNodeSetParams(exec, node, &rows, context_[0]), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphExecMemcpyNodeSetParams(exec, node, &within, context_[0]), CUDA_ERROR_INVALID_VALUE);
+  CUgraphNodeParams params = {};
+  params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  params.memcpy.copyParams = rows;
+  params.memcpy.copyCtx = context_[0];
+  EXPECT_EQ(cuGraphExecNodeSetParams(exec, node, &params), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphNodeSetParams(node, &params), CUDA_SUCCESS);
+  CUDA_MEMCPY3D now = {};
+  EXPECT_EQ(cuGraphMemcpyNodeGetParams(node, &now), CUDA_SUCCESS);
+  EXPECT_EQ(now.Height, 2u);
+  MUST(cuGraphInstantiate(&of_rows, graph, 0));
+  EXPECT_EQ(cuGraphExecMemcpyNodeSetParams(of_rows, node, &row, context_[0]), CUDA_ERROR_INVALID_VALUE);
+  MUST(cuGraphExecDestroy(of_rows));
+  MUST(cuGraphExecDestroy(exec));
+  MUST(cuGraphDestroy(graph));
+}
+
+// Changes of a child graph show in its node; the graph belongs to the node.
+TEST_F(PeerTest, TheGraphOfAChild) {
+  const CUdeviceptr here = Alloc(0);
+  Use(0);
+  const CUDA_MEMCPY3D row = Box(here + 64, here, 1), wrong = Box(here + 64, here + 128, 1);
+  CUgraph graph = nullptr, child = nullptr, inside = nullptr;
+  CUgraphNode copy = nullptr, node = nullptr, only = nullptr, other = nullptr;
+  CUgraphExec exec = nullptr;
+  MUST(cuGraphCreate(&graph, 0));
+  MUST(cuGraphCreate(&child, 0));
+  MUST(cuGraphAddMemcpyNode(&copy, child, nullptr, 0, &wrong, context_[0]));
+  MUST(cuGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+  MUST(cuGraphDestroy(child));
+  MUST(cuGraphChildGraphNodeGetGraph(node, &inside));
+  size_t count = 1;
+  MUST(cuGraphGetNodes(inside, &only, &count));
+  EXPECT_EQ(count, 1u);
+  MUST(cuGraphAddMemcpyNode(&other, inside, nullptr, 0, &row, context_[0]));
+  EXPECT_EQ(cuGraphDestroyNode(only), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(inside), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphChildGraphNodeGetGraph(other, &inside), CUDA_ERROR_INVALID_VALUE);
+  MUST(cuMemsetD8(here, 5, 64));
+  MUST(cuMemsetD8(here + 64, 6, 128));
+  MUST(cuGraphInstantiate(&exec, graph, 0));
+  MUST(cuGraphLaunch(exec, nullptr));
+  MUST(cuCtxSynchronize());
+  unsigned char byte = 0;
+  MUST(cuMemcpyDtoH(&byte, here + 64, 1));
+  EXPECT_EQ(byte, 5);
+  MUST(cuGraphExecDestroy(exec));
+  MUST(cuGraphDestroy(graph));
+}
+
 }  // namespace
 }  // namespace simgpu_test

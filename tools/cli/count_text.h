@@ -6,7 +6,7 @@
 
 namespace hotpack {
 
-// Formats a count: "1 stream", "2 streams", "0 processes", "3 copies". `thing`: the singular, a regular noun. O(length).
+// Formats a count: "1 stream", "2 streams", "0 processes", "3 copies". `thing`: the singular of a regular noun.
 inline std::string CountText(uint64_t count, std::string thing) {
   const auto ends = [&thing](const std::string& end) {
     return thing.size() >= end.size() && thing.compare(thing.size() - end.size(), end.size(), end) == 0;
