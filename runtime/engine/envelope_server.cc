@@ -157,7 +157,10 @@ uint64_t EnvelopeServer::PlanBytes() const {
 }
 
 void EnvelopeServer::AddTo(hotpack_stats* stats) const {
+  stats->envelope_jumps = follower_.figures().beam;
   if (!active()) return;
+  stats->envelope_entries = follower_.script()->entries.size();
+  stats->envelope_bytes = follower_.script()->host_bytes;
   stats->plan_height = PlanBytes();
   stats->plan_lower_bound = follower_.script()->places->load_units * kBlockUnit;
 }

@@ -107,6 +107,9 @@ typedef struct hotpack_stats {
   uint64_t access_calls;               /* calls of cuMemSetAccess for the arena's new mappings */
   uint64_t page_waits_unfinished;      /* times idle pages did not move, because work was unfinished */
   uint64_t no_plan_reason;             /* why no request was served by a plan: hotpack_no_plan_reason */
+  uint64_t envelope_entries;           /* requests of the envelope that is followed, 0: none is */
+  uint64_t envelope_bytes;             /* bytes of the host's memory for it */
+  uint64_t envelope_jumps;             /* requests that an envelope's expected next one did not stand for */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

@@ -289,4 +289,19 @@ Instance Envelope::ToInstance(bool with_mistakes, std::vector<uint32_t>* index) 
   return instance;
 }
 
+uint64_t EnvelopeEntry::HostBytes() const {
+  uint64_t bytes = sizeof(*this) + (sizes.capacity() + releases.capacity()) * sizeof(uint32_t) +
+                   contexts.capacity() * sizeof(uint64_t) + successors.capacity() * sizeof(Successor);
+  for (const Successor& successor : successors) {
+    bytes += successor.by_branch.capacity() * sizeof(successor.by_branch[0]);
+  }
+  return bytes;
+}
+
+uint64_t Envelope::HostBytes() const {
+  uint64_t bytes = moments_.HostBytes() + (order_.capacity() + position_.capacity()) * sizeof(uint32_t);
+  for (const EnvelopeEntry& entry : entries_) bytes += entry.HostBytes();
+  return bytes;
+}
+
 }  // namespace hotpack

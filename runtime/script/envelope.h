@@ -51,6 +51,7 @@ struct EnvelopeEntry {
   };
   std::vector<Successor> successors;
 
+  uint64_t HostBytes() const;  // with its lists, about
   bool HasSize(uint32_t units) const { return Has(sizes, units); }
   bool HasContext(uint64_t context) const { return Has(contexts, context); }
   bool HasReleases(uint32_t count) const { return Has(releases, count); }
@@ -93,6 +94,7 @@ class Envelope {
   const std::vector<uint32_t>& order() const { return order_; }         // entries in the sequence's order
   const std::vector<uint32_t>& positions() const { return position_; }  // by entry: its index in order()
   const LiveMoments& moments() const { return moments_; }
+  uint64_t HostBytes() const;                // about. O(entries + moments)
   bool changed() const { return changed_; }  // since ClearChanged: a placement would be another
   void ClearChanged() { changed_ = false; }
   uint32_t iterations() const { return iterations_; }

@@ -8,6 +8,21 @@
 
 namespace hotpack {
 
+namespace {
+
+uint64_t ScriptBytes(const EnvelopeScript& script) {
+  constexpr uint64_t kNode = 4 * sizeof(uint64_t), kBucket = sizeof(void*);  // of a hash table
+  uint64_t bytes = sizeof(script) + (script.order.capacity() + script.positions.capacity()) * sizeof(uint32_t) +
+                   script.overlaps.capacity();
+  for (const EnvelopeEntry& entry : script.entries) bytes += entry.HostBytes();
+  for (const auto* table : {&script.by_context, &script.by_units})
+    bytes += table->size() * kNode + table->bucket_count() * kBucket;
+  if (script.places) bytes += script.places->by_entry.capacity() * sizeof(EnvelopePlace);
+  return bytes;
+}
+
+}  // namespace
+
 uint64_t EnvelopePlaces::AddressOf(uint32_t offset, uint64_t zone) const {
   if (offset >= zone_offset) return zone + uint64_t{offset - zone_offset} * kBlockUnit;
   const auto after = std::upper_bound(fragments.begin(), fragments.end(), offset,
@@ -29,6 +44,7 @@ std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelop
     for (const uint64_t context : script->entries[e].contexts) script->by_context.emplace(context, e);
     for (const uint32_t units : script->entries[e].sizes) script->by_units.emplace(units, e);
   }
+  script->host_bytes = ScriptBytes(*script) + envelope.HostBytes();
   return script;
 }
 

@@ -41,6 +41,7 @@ struct EnvelopeScript {
   uint32_t last_entry = kNone, branch = 0;
   std::unordered_multimap<uint64_t, uint32_t> by_context, by_units;  // entries that were seen with it
   std::shared_ptr<const EnvelopePlaces> places;                      // null: none are planned
+  uint64_t host_bytes = 0;  // of the host's memory, about: this and the envelope that the planner goes on with
 
   uint32_t NextBranch(uint32_t from, uint32_t to, uint32_t before) const {
     return EnvelopeBranch(entries[from], positions[from], positions[to], before);

@@ -122,4 +122,12 @@ uint64_t LiveMoments::Load(const std::vector<uint32_t>& units) const {
   return most;
 }
 
+uint64_t LiveMoments::HostBytes() const {
+  uint64_t bytes = overlaps_.capacity() + (live_count_.capacity() + live_.capacity()) * sizeof(uint32_t) +
+                   conflicts_.capacity() * sizeof(conflicts_[0]) + moments_.capacity() * sizeof(moments_[0]);
+  for (const std::vector<uint64_t>& row : conflicts_) bytes += row.capacity() * sizeof(uint64_t);
+  for (const std::vector<uint32_t>& moment : moments_) bytes += moment.capacity() * sizeof(uint32_t);
+  return bytes;
+}
+
 }  // namespace hotpack

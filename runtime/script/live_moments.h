@@ -34,6 +34,8 @@ class LiveMoments {
   // Returns the residency of each entry below `entries`: ascending, disjoint; empty if no moment has it. O(moments ·
   // entries).
   std::vector<absl::InlinedVector<Residency, 1>> Residencies(uint32_t entries) const;
+  // Returns bytes of the host's memory, about. O(entries + moments).
+  uint64_t HostBytes() const;
   // Returns the largest sum of units over the moments. `units`: by entry; 0 for those that do not count.
   uint64_t Load(const std::vector<uint32_t>& units) const;
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "runtime/script/envelope.h"
 #include "tests/runtime/job.h"
 
 namespace hotpack {
@@ -72,6 +73,13 @@ TEST(EngineEnvelope, ServesStepsOfAnyLength) {
   const hotpack_stats stats = job.engine().Stats();
   EXPECT_LE(static_cast<double>(stats.plans), 1 + std::log2(kSteps));
   EXPECT_GE(stats.steady_iteration, 0);
+  EXPECT_GE(stats.envelope_entries, 40u) << "the requests of a step";
+  EXPECT_LE(stats.envelope_entries, 80u);
+  EXPECT_GT(stats.envelope_bytes, stats.envelope_entries * 2 * sizeof(EnvelopeEntry))
+      << "the script's and the planner's";
+  EXPECT_LT(stats.envelope_bytes, uint64_t{1} << 20);
+  EXPECT_GT(stats.envelope_jumps, stats.requests / 4) << "hardly a length comes again";
+  EXPECT_LT(stats.envelope_jumps, stats.requests);
   const EngineUsage usage = job.engine().Usage();
   EXPECT_TRUE(usage.followed);
   EXPECT_EQ(usage.plan, stats.plan_height);
@@ -107,6 +115,7 @@ TEST(EngineEnvelope, AJobThatRepeatsHasAScript) {
   for (int i = 0; i < 20; ++i) job.Play([&] { Step(&job, 25); });
   EXPECT_EQ(Planned(job, 5), 1000u) << job.History();
   EXPECT_EQ(job.engine().Stats().plans, 1u);
+  EXPECT_EQ(job.engine().Stats().envelope_entries, 0u);
 }
 
 // Then the job has scripts again.

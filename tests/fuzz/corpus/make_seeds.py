@@ -12,7 +12,7 @@ import pickle
 import struct
 import sys
 
-SLOT_BYTES = 320  # sizeof(hotpack_stats)
+SLOT_BYTES = 344  # sizeof(hotpack_stats)
 SLOTS = 16        # kStatsSlots
 
 
