@@ -257,7 +257,7 @@ bool IsKnownVariable(const char* name, size_t length) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
   // Variables of the build and the tests (docs/environment.md).
-  for (const char* other : {"HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
+  for (const char* other : {"HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
                             "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }

@@ -1,6 +1,7 @@
 """hotpack as PyTorch's allocator."""
 
 import ctypes
+from collections.abc import Callable
 from types import ModuleType
 
 from . import _cudnn, _figures, _marks, _snapshot, _streams, _versions
@@ -60,6 +61,7 @@ def enable(*, mark_steps: bool = True) -> None:
     _answer(torch)
     _cudnn.keep_benchmark_off(torch)
     _streams.tell_of_external_streams(torch)
+    _share_tensors(torch)
     if mark_steps:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -116,9 +118,19 @@ def _answer(torch: ModuleType) -> None:
             setattr(torch._C, name, function)
 
 
+def _share_tensors(torch: ModuleType) -> None:
+    from . import _share  # imports torch
+
+    _share.enable(torch)
+    _collect_sent.append(_share.collect)
+
+
+_collect_sent: "list[Callable[[], None]]" = []
 _steps = Steps()
 
 
 def _after_step(optimizer: object, _arguments: object, _keywords: object) -> None:
+    for collect in _collect_sent:
+        collect()
     if not _marks.marked_by_hand() and _steps.ends_iteration(optimizer):
         _marks.mark()

@@ -386,6 +386,13 @@ void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
 void Engine::StampReleasesSoFar(uint64_t tick) { impl_->StampReleasesSoFar(tick); }
 void Engine::AddTo(uint64_t hotpack_stats::*figure, uint64_t count) { impl_->AddTo(figure, count); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
+void Engine::ListPieces(DeviceAddress address, uint64_t bytes, std::vector<MappedExtent>* pieces) try {
+  impl_->ListPieces(address, bytes, pieces);
+} catch (...) {
+  pieces->clear();
+  impl_->GiveUp();
+}
+
 bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) try {
   return impl_->FindBlock(address, base, bytes, id);
 } catch (...) {

@@ -12,6 +12,7 @@
 #include "profiler/notes.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/memory/device_memory.h"
+#include "runtime/memory/extent_table.h"
 #include "runtime/memory/guards.h"
 #include "runtime/memory/reuse.h"
 #include "runtime/script/load_columns.h"
@@ -129,6 +130,10 @@ class Engine {
   // if there is none. `id`, if not null: a number that no other block of this engine ever has. O(log blocks) for a
   // block's start; O(blocks of the script) for an address inside.
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id = nullptr);
+
+  // Lists the physical memory below [address, address + bytes), ascending, as long as it has pages: while a live block
+  // covers the range, its pages stay. Empty if the range is not of the reservation, or the arena is plain. O(pieces).
+  void ListPieces(DeviceAddress address, uint64_t bytes, std::vector<MappedExtent>* pieces);
 
   // Lists every live block, and every run of addresses that has memory, ascending: a snapshot of one moment. O(chunks +
   // blocks), with the lock held. Both lists stay empty before the first request, and in a forked child.

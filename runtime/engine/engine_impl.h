@@ -67,6 +67,7 @@ class Engine::Impl {
   void AddTo(uint64_t hotpack_stats::*figure, uint64_t count) { caller_figures_.Add(figure, count); }
   bool Owns(DeviceAddress address) const { return owned_.Has(address) || OwnsOutsideArena(address); }
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id);
+  void ListPieces(DeviceAddress address, uint64_t bytes, std::vector<MappedExtent>* pieces);
   bool Reservation(DeviceAddress* base, uint64_t* bytes) const { return owned_.Get(base, bytes); }
   EngineUsage Usage();
   void List(std::vector<Extent>* blocks, std::vector<Extent>* mapped);

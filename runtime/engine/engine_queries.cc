@@ -39,6 +39,18 @@ bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_
   return false;
 }
 
+void Engine::Impl::ListPieces(DeviceAddress address, uint64_t bytes, std::vector<MappedExtent>* pieces) {
+  pieces->clear();
+  if (memory_->Fixed() || abandoned()) return;
+  EngineLock lock(mutex_);
+  if (abandoned() || !pages_.InReservation(address) || !pages_.arena().Mapped(address, bytes)) return;
+  for (DeviceAddress at = address; at < address + bytes;) {
+    const AddressRange extent = pages_.arena().ExtentAt(at);
+    pieces->push_back({extent.begin, {pages_.arena().HandleAt(at), extent.bytes}});
+    at = extent.begin + extent.bytes;
+  }
+}
+
 EngineUsage Engine::Impl::Usage() {
   EngineUsage usage;
   if (abandoned()) return usage;

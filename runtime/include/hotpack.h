@@ -200,6 +200,28 @@ typedef struct hotpack_extent {
 HOTPACK_API size_t hotpack_list_blocks(int device, hotpack_extent* blocks, size_t capacity);
 HOTPACK_API size_t hotpack_list_mapped(int device, hotpack_extent* runs, size_t capacity);
 
+/* A piece of a device's memory that another process can map. */
+typedef struct hotpack_piece {
+  uint64_t bytes;     /* a multiple of the device's granularity, 2 MiB as a rule */
+  int32_t descriptor; /* a file */
+  int32_t device;     /* ordinal, of the process that exports */
+} hotpack_piece;
+
+/* Exports the memory below `bytes` bytes (> 0) at `pointer`, which must lie in one live block: *count pieces,
+ * ascending. The range begins `*offset` bytes into the first one. Opens a file for each piece, which the caller
+ * closes; none if there are more than `capacity` pieces. Other blocks lie in the pieces, too, and get the range once
+ * the block is released. Returns a CUresult: CUDA_ERROR_NOT_FOUND if hotpack has no such block in memory of its own
+ * (a plain arena is no such memory), CUDA_ERROR_NOT_SUPPORTED if the device has no files for memory,
+ * CUDA_ERROR_OPERATING_SYSTEM if no more files can be opened. O(pieces). */
+HOTPACK_API int hotpack_export(const void* pointer, size_t bytes, hotpack_piece* pieces, size_t capacity, size_t* count,
+                               uint64_t* offset);
+
+/* Maps exported pieces, one after the other, for the current context's device; the files stay the caller's.
+ * hotpack_end_import(*pointer) waits for the current context's work and unmaps them; not while a stream is capturing.
+ * Both return a CUresult; no partial mapping stays. */
+HOTPACK_API int hotpack_import(const hotpack_piece* pieces, size_t count, void** pointer);
+HOTPACK_API int hotpack_end_import(void* pointer);
+
 /* Gives memory without live blocks back to the device, for other processes and libraries. Returns the bytes given
  * back; 0 if there are none (or while a stream is capturing). Memory that the job needs again is taken again on
  * request, which costs driver calls. Waits for the device. Acts on every arena of the process. */

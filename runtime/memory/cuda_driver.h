@@ -58,6 +58,8 @@ namespace hotpack {
   X(MemMap, cuMemMap)                                                     \
   X(MemUnmap, cuMemUnmap)                                                 \
   X(MemSetAccess, cuMemSetAccess)                                         \
+  X(MemExport, cuMemExportToShareableHandle)                              \
+  X(MemImport, cuMemImportFromShareableHandle)                            \
   X(MemGetInfo, cuMemGetInfo_v2)                                          \
   X(MemAlloc, cuMemAlloc_v2)                                              \
   X(MemAllocPitch, cuMemAllocPitch_v2)                                    \

@@ -1,8 +1,10 @@
 #include "simgpu/driver/address_space.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace simgpu {
 namespace {
@@ -20,6 +22,29 @@ uint64_t MapWithoutAccess(uint64_t bytes, uint64_t wanted) {
 
 Backing::~Backing() {
   if (data_ != nullptr) munmap(data_, bytes_);
+  if (file_ >= 0) close(file_);
+}
+
+int Backing::Share(const char* name) {
+  if (file_ >= 0) return file_;
+  const int file = memfd_create(name, MFD_CLOEXEC);
+  if (file < 0) return -1;
+  const char* const before = data_;
+  if (ftruncate(file, static_cast<off_t>(bytes_)) != 0 || !Adopt(file)) {
+    close(file);
+    return -1;
+  }
+  if (before != nullptr) memcpy(data_, before, bytes_);
+  if (before != nullptr) munmap(const_cast<char*>(before), bytes_);
+  return file_;
+}
+
+bool Backing::Adopt(int file) {
+  void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  if (at == MAP_FAILED) return false;
+  data_ = static_cast<char*>(at);
+  file_ = file;
+  return true;
 }
 
 char* Backing::Data() {

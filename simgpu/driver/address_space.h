@@ -11,7 +11,8 @@ namespace simgpu {
 
 inline constexpr uint64_t kPage = uint64_t{2} << 20;  // the device's page: granularity of physical memory
 
-// Bytes of host memory, made at the first Data() and returned to the operating system at destruction.
+// Bytes of host memory, made at the first Data() and returned to the operating system at destruction. Once they are
+// shared, they are a file's.
 class Backing {
  public:
   explicit Backing(uint64_t bytes) : bytes_(bytes) {}
@@ -22,7 +23,14 @@ class Backing {
   char* Existing() const { return data_; }  // null: never touched, so all zero
   uint64_t bytes() const { return bytes_; }
 
+  // Makes the bytes those of a file, which other processes can have too, and returns it: `name` appears in its path
+  // below /proc. The same file each time; -1: out of host memory or of file descriptors.
+  int Share(const char* name);
+  // Makes the bytes those of an open file of at least as many. Takes the file. Returns false if that is not possible.
+  bool Adopt(int file);
+
  private:
+  int file_ = -1;
   char* data_ = nullptr;
   uint64_t bytes_;
 };

@@ -64,6 +64,7 @@ struct Handle {
   unsigned handle_types = 0;  // of cuMemCreate: what it may be exported as
   int references = 1;         // from cuMemCreate, cuMemRetainAllocationHandle
   int mappings = 0;
+  bool imported = false;  // the physical memory is another process's
   Backing backing;
   explicit Handle(uint64_t size) : bytes(size), backing(size) {}
 };

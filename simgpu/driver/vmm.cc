@@ -1,6 +1,12 @@
 // Virtual memory management: reservations, physical handles, mappings. A mapping is an entry in a table: the host's
 // page tables never change, so thousands of 2 MiB mappings cost nothing there.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 
 #include "simgpu/checker/virtual_time.h"
 #include "simgpu/driver/api.h"
@@ -19,8 +25,19 @@ Handle* Find(Driver& d, CUmemGenericAllocationHandle handle) {
 // Releases physical memory once neither a handle nor a mapping names it.
 void DropIfUnused(Driver& d, Handle* handle) {
   if (handle->references > 0 || handle->mappings > 0) return;
-  d.devices[handle->device].physical.Give(handle->bytes);
+  if (!handle->imported) d.devices[handle->device].physical.Give(handle->bytes);
   d.handles.erase(handle);
+}
+
+const std::string kSharedMemory = "simgpu-memory-";  // and the device's ordinal
+
+// Returns the device whose memory the descriptor is, -1 if it is none's.
+int DeviceOfShared(int descriptor) {
+  char path[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  if (readlink(link.c_str(), path, sizeof(path) - 1) <= 0) return -1;
+  const std::string begin = "/memfd:" + kSharedMemory;
+  return std::string(path).compare(0, begin.size(), begin) == 0 ? atoi(path + begin.size()) : -1;
 }
 
 bool ValidProps(const Driver& d, const CUmemAllocationProp* prop) {
@@ -83,7 +100,6 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
   SIMGPU_STRICT_CONTEXT();
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
-  // Memory that could be shared by a file descriptor is ordinary memory. Only cuMemExportToShareableHandle is missing.
   if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   Device& device = d.devices[prop->location.id];
   if (!device.physical.Take(bytes)) {
@@ -212,16 +228,51 @@ SIMGPU_API cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUm
   return CUDA_SUCCESS;
 }
 
-// Memory can be exported "if requested via ::cuMemCreate" (cuda.h, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_...). Even then no
-// descriptor is given out here: no other process could open it.
+// Memory can be exported "if requested via ::cuMemCreate" (cuda.h, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_...). The descriptor
+// is the caller's, a file whose path has the device's ordinal.
 SIMGPU_API cuMemExportToShareableHandle(void* result, CUmemGenericAllocationHandle handle,
                                         CUmemAllocationHandleType type, unsigned long long flags) {
   SIMGPU_ENTER(cuMemExportToShareableHandle);
-  const Handle* h = Find(d, handle);
+  Handle* h = Find(d, handle);
   if (result == nullptr || h == nullptr || flags != 0 || type == CU_MEM_HANDLE_TYPE_NONE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return (h->handle_types & type) == type ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((h->handle_types & type) != type) return CUDA_ERROR_INVALID_VALUE;
+  HostTakesBytes(h->bytes);
+  const int shared = h->backing.Share((kSharedMemory + std::to_string(h->device)).c_str());
+  const int descriptor = shared < 0 ? -1 : fcntl(shared, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *static_cast<int*>(result) = descriptor;
+  return CUDA_SUCCESS;
+}
+
+// cuda.h: a file descriptor comes as a pointer. It stays the caller's. The memory counts for the process that made it,
+// so it takes nothing of this one's simulated device.
+SIMGPU_API cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* result, void* os_handle,
+                                          CUmemAllocationHandleType type) {
+  SIMGPU_ENTER(cuMemImportFromShareableHandle);
+  SIMGPU_STRICT_CONTEXT();
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  const auto descriptor = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
+  const int device = DeviceOfShared(descriptor);
+  struct stat file = {};
+  if (device < 0 || fstat(descriptor, &file) != 0 || file.st_size <= 0) return CUDA_ERROR_INVALID_HANDLE;
+  if (device >= static_cast<int>(d.devices.size())) return CUDA_ERROR_INVALID_DEVICE;
+  auto handle = std::make_unique<Handle>(static_cast<uint64_t>(file.st_size));
+  HostTakesBytes(handle->bytes);
+  handle->device = device;
+  handle->handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  handle->imported = true;
+  const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (own < 0 || !handle->backing.Adopt(own)) {
+    if (own >= 0) close(own);
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  *result = reinterpret_cast<CUmemGenericAllocationHandle>(handle.get());
+  d.handles.emplace(handle.get(), std::move(handle));
+  return CUDA_SUCCESS;
 }
 
 SIMGPU_API cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {

@@ -141,23 +141,59 @@ TEST_F(VmmTest, HasNoHandlesForOtherProcesses) {
   EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(p, kPage), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
-  const auto exported = [&prop] {
-    int descriptor = -1;
-    CUmemGenericAllocationHandle memory = 0;
-    EXPECT_EQ(cuMemCreate(&memory, kPage, &prop, 0), CUDA_SUCCESS);
-    const CUresult result =
-        cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    EXPECT_EQ(cuMemRelease(memory), CUDA_SUCCESS);
-    return result;
-  };
   // Memory without a handle type cannot be exported.
-  EXPECT_EQ(exported(), CUDA_ERROR_INVALID_VALUE);
-  // Memory that could be shared by a file descriptor is given out; no descriptor is.
-  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  EXPECT_EQ(exported(), CUDA_ERROR_NOT_SUPPORTED);
+  int descriptor = -1;
+  ASSERT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemExportToShareableHandle(&descriptor, chunk, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
   EXPECT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuMemAddressFree(p, kPage), CUDA_SUCCESS);
+}
+
+// Two mappings of the same bytes stand for two processes: the descriptor is a file that any process can map.
+TEST_F(VmmTest, MemoryIsSharedByAFileDescriptor) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  size_t free_before = 0, free_after = 0, total = 0;
+  CUmemGenericAllocationHandle own = 0, imported = 0;
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAddressReserve(&p, 4 * kPage, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemCreate(&own, 2 * kPage, &prop, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(p, 2 * kPage, 0, own, 0), CUDA_SUCCESS);
+  Enable(p, 2 * kPage);
+  ASSERT_EQ(cuMemsetD8(p, 7, 2 * kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemGetInfo(&free_before, &total), CUDA_SUCCESS);
+  int descriptor = -1;
+  ASSERT_EQ(cuMemExportToShareableHandle(&descriptor, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            CUDA_SUCCESS);
+  EXPECT_EQ(close(descriptor), 0) << "it is the caller's";
+  ASSERT_EQ(cuMemMap(p + 2 * kPage, 2 * kPage, 0, imported, 0), CUDA_SUCCESS);
+  Enable(p + 2 * kPage, 2 * kPage);
+  ASSERT_EQ(cuMemGetInfo(&free_after, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free_after, free_before) << "the memory is there once";
+  unsigned char seen[2] = {};
+  ASSERT_EQ(cuMemcpyDtoH(&seen[0], p + 2 * kPage, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(p + 3 * kPage, 9, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoH(&seen[1], p + kPage, 1), CUDA_SUCCESS);
+  EXPECT_EQ(seen[0], 7);
+  EXPECT_EQ(seen[1], 9);
+  // The exporter's end of the memory leaves the importer's.
+  EXPECT_EQ(cuMemUnmap(p, 2 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(own), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoH(&seen[1], p + 3 * kPage, 1), CUDA_SUCCESS);
+  EXPECT_EQ(seen[1], 9);
+  EXPECT_EQ(cuMemUnmap(p + 2 * kPage, 2 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(imported), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(p, 4 * kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            CUDA_ERROR_INVALID_HANDLE)
+      << "the standard input is no device memory";
 }
 
 // cuda.h, cuMemGetHandleForAddressRange: both ends at host pages, all of it backed.
