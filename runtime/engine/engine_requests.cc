@@ -171,7 +171,8 @@ DynamicBlock Engine::Impl::BlockOf(const EngineRequest& request) {
 
 EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
   DynamicBlock block = BlockOf(request);
-  if (!pages_.TryAllocate(block.bytes, address)) {
+  const bool at_home = request.ordinal != kUnmonitored && scripts_.PlaceAtHome(request.units, address);
+  if (!at_home && !pages_.TryAllocate(block.bytes, address)) {
     block.foreign = pages_.PlaceInIdleRange(request, address);
     if (!block.foreign) {
       const EngineStatus status = Grow(lock, request, &block.foreign, address);

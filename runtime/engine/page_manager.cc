@@ -5,11 +5,6 @@
 #include "runtime/engine/page_scope.h"
 
 namespace hotpack {
-namespace {
-
-constexpr uint64_t kEntryMargin = 12;  // new pages for the script's entries: up to 1/12 more than was ever live
-
-}  // namespace
 
 // --- how much may be held -------------------------------------------------------------------------------------------
 
@@ -270,78 +265,6 @@ bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy&
 
 // --- the followed script's zone and fragments -----------------------------------------------------------------------
 
-bool PageManager::TakeZone(const Script& script) {
-  zone_used_ = 0;
-  return TakeAddresses(script.height_bytes);
-}
-
-// Takes half as many addresses again as needed, so that a growing plan can stay in place. If addresses are scarce,
-// takes only what is needed.
-bool PageManager::TakeAddresses(uint64_t bytes) {
-  const bool wide = !memory_->Fixed() && arena_.TakeZone(bytes + bytes / 2, &zone_);
-  return wide || arena_.TakeZone(bytes, &zone_);
-}
-
-// Fragments of the script may lie next to blocks that stay in that zone.
-bool PageManager::FitsZone(const Script& script) const {
-  return script.height_bytes <= zone_.bytes &&
-         std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
-           return fragment.address < zone_.begin + zone_.bytes &&
-                  zone_.begin < fragment.address + fragment.units * kBlockUnit;
-         });
-}
-
-bool PageManager::CanMapNow(const Script& script) const {
-  if (memory_->Fixed() || memory_->MayWait()) return true;
-  const uint64_t in_zone = (script.height_bytes + arena_.chunk() - 1) / arena_.chunk() * arena_.chunk();
-  const bool stays = zone_.bytes != 0 && FitsZone(script);
-  const uint64_t missing = stays ? arena_.MissingChunks(zone_.begin, zone_.begin + in_zone) * arena_.chunk() : in_zone;
-  return arena_.held() + missing <= LiveWithMargin(kEntryMargin) + std::min(missing, arena_.pooled());
-}
-
-void PageManager::BeginScript() {
-  zone_used_ = std::max(zone_used_, follower_->script().height_bytes);
-  if (fragments_.ranges().empty()) TakeFragments(follower_->script().fragments);
-  MarkMappedEntries();
-  map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
-  zone_searches_ = 0;
-  EndWait();
-  arena_.NewEpoch();  // free chunks that the next iteration does not use are given back at its end
-}
-
-// Reserves the fragments. Blocks that still lie there are waited for.
-void PageManager::TakeFragments(const std::vector<Fragment>& fragments) {
-  fragments_.Take(fragments);
-  for (const AddressRange& range : fragments_.ranges()) {
-    blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
-      if (block.foreign) return;
-      block.foreign = true;
-      AddForeign(address, block.bytes);
-    });
-  }
-}
-
-// A block lies where the followed script or envelope has places.
-void PageManager::AddForeign(DeviceAddress address, uint64_t bytes) {
-  if (envelope_.open()) {
-    envelope_.Claim(address, bytes);
-  } else {
-    follower_->AddForeign(OffsetOf(address), OffsetOf(address + bytes));
-  }
-}
-
-void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments) {
-  arena_.RetireZone(zone_, in_zone);
-  zone_ = {};
-  fragments_.Free(in_fragments);
-  map_state_ = MapState::kPartial;
-}
-
-// Frees the parts of `range` that lie neither in the zone nor in a fragment of the script.
-void PageManager::FreeOutside(const AddressRange& range) {
-  if (!InZone(range)) fragments_.FreeOutside(range);  // blocks never cross the zone's ends
-}
-
 AddressRange PageManager::EntryRange(uint32_t entry) const {
   return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kBlockUnit};
 }
@@ -511,6 +434,15 @@ void PageManager::EndEnvelopeIteration(EngineLock& lock) {
 
 bool PageManager::NeedsHousekeeping() const { return !fully_mapped() || growth_ == Growth::kEarlier; }
 
+// Something that recurs, such as an evaluation, takes a few pages each time. To give them back each time costs a wait
+// for the device, and new pages the next time.
+bool PageManager::KeepsIdle(const PageWork& trim) {
+  constexpr uint64_t kFew = 256, kTrims = 2;  // 1/256 of the memory held
+  uint64_t bytes = Chunks(trim.take) * arena_.chunk();
+  for (const Extent& extent : trim.extents) bytes += extent.bytes;
+  return bytes <= arena_.held() / kFew && ++small_trims_ > kTrims;
+}
+
 void PageManager::Housekeep(EngineLock& lock, const GrowthPolicy& policy) {
   constexpr size_t kSpareNodes = 64;
   PageScope scope(this, lock);
@@ -518,7 +450,13 @@ void PageManager::Housekeep(EngineLock& lock, const GrowthPolicy& policy) {
   const uint64_t calls = arena_.driver_calls();
   if (follower_->UnmappedEntries() > 0) MapFromFreePages(scope, policy);
   PageWork trim = wait_.BoundedWork();
-  if (arena_.BeginTrim(&trim)) scope.Run(&trim);
+  if (arena_.BeginTrim(&trim)) {
+    if (policy.steady && KeepsIdle(trim)) {
+      arena_.CancelGrowth(&trim);
+    } else {
+      scope.Run(&trim);
+    }
+  }
   // From now on releasing a block outside the script must not allocate from the heap.
   arena_.ReserveRanges(blocks_->size() + kSpareNodes);
   blocks_->Reserve(kSpareNodes);

@@ -83,8 +83,16 @@ class PageManager {
   // --- the followed script's zone and fragments ----------------------------------------------------------------------
   // Returns whether pages are being changed: then the script and its zone must stay.
   bool zone_pinned() const { return page_work_ || mapping_entries_ != 0; }
-  bool TakeZone(const Script& script);        // fresh addresses. Returns false if there are none
-  bool FitsZone(const Script& script) const;  // whether the script can be followed in the current zone
+  bool TakeZone(const Script& script);  // fresh addresses. Returns false if there are none
+  // Takes the last zone back for a script that fits it, with its pages: they need not move. Its blocks become
+  // foreign. Returns false, with nothing done, if many do, or some for long, or if not all of the zone can be had.
+  // `count`: requests so far. O(blocks and chunks of the zone).
+  bool RetakeZone(const Script& script, uint64_t count);
+  void ForgetLastZone() { last_zone_ = {}; }  // its blocks were in the script's way
+  // Places a block at this offset of the last zone, if the script fits it and the place is free and has pages.
+  bool TryAllocateInLastZone(const Script& script, uint32_t offset, uint32_t units, DeviceAddress* address);
+  // Returns whether the script can be followed in the current zone.
+  bool FitsZone(const Script& script) const { return Fits(script, zone_); }
   // Returns whether the script can have its pages now without holding much more than is live. While a stream is
   // capturing no pages move, so all that its zone lacks would be new. O(chunks of the zone).
   bool CanMapNow(const Script& script) const;
@@ -147,6 +155,9 @@ class PageManager {
   // When pages last changed: before the last trim, in an earlier iteration, in this one.
   enum class Growth : uint8_t { kUnchanged, kEarlier, kNow };
 
+  // New pages for the script's entries: up to 1/12 more than was ever live.
+  static constexpr uint64_t kEntryMargin = 12;
+
   uint64_t LiveWithMargin(uint64_t divisor) const;
   uint64_t CreateUpTo(const GrowthPolicy& policy) const;
   uint64_t CreateForEntryUpTo(const GrowthPolicy& policy) const;
@@ -159,6 +170,8 @@ class PageManager {
   bool MapPlace(PageScope& scope, const AddressRange& place, const AddressRange& within, uint64_t create_up_to);
   bool PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere, DeviceAddress* address);
   bool ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address);
+  static bool Fits(const Script& script, const AddressRange& zone);
+  void MakeForeign(const AddressRange& range);
   std::vector<Follower::Range> WithoutPages() const;
   AddressRange EntryRange(uint32_t entry) const;
   bool IsPlanned(const AddressRange& range) const;
@@ -173,6 +186,7 @@ class PageManager {
   uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
   std::vector<AddressRange> EmptyInZone(uint64_t chunks) const;
   void TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work);
+  bool KeepsIdle(const PageWork& trim);
   void NoteReserved();
 
   DeviceMemory* const memory_;
@@ -186,6 +200,8 @@ class PageManager {
   PageWait wait_;
   DeviceAddress base_ = 0;
   AddressRange zone_;
+  AddressRange last_zone_;  // the zone that was retired last; empty: another one was taken since
+  bool retaken_ = false;    // zone_ was taken back, for a script that has not begun
   HeldFragments fragments_{&arena_};
   bool page_work_ = false;   // pages are being changed without the engine's lock: the zone must stay
   int mapping_entries_ = 0;  // claimed entries whose pages are not mapped yet: the script must stay
@@ -193,6 +209,7 @@ class PageManager {
   Growth growth_ = Growth::kUnchanged;
   uint64_t zone_used_ = 0;
   uint64_t zone_searches_ = 0;  // of PlaceInZone since the script was started
+  uint64_t small_trims_ = 0;    // of Housekeep, steady: times that only few pages were idle
   uint64_t capacity_seen_ = 0;
   uint64_t idle_requests_ = 0;                       // of TrimIdle: since the last trim
   uint64_t waited_requests_ = 0, longest_wait_ = 0;  // ... in the present wait; in the longest that has ended

@@ -126,8 +126,8 @@ DynamicBlock ScriptSwitcher::ToDynamic(uint32_t entry) const {
 }
 
 // Follows `variant` from now on; the next request is its entry `position`. Live blocks stay where they are. Stays in
-// the current zone, unless that is too small or must be left. Returns false if there are no addresses: then no script
-// is followed.
+// the current zone, or returns to the last one, unless that is too small or must be left. Returns false if there are no
+// addresses: then no script is followed.
 bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
   const std::shared_ptr<const Script> script = variant->script;
   const bool in_place = follower_.active() && !fresh_zone_ && pages_->FitsZone(*script);
@@ -141,12 +141,13 @@ bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
     follower_ = std::move(variant->idle_follower);
   } else {
     if (follower_.active()) Retire();
-    if (!pages_->TakeZone(*script)) return false;
+    if ((fresh_zone_ || !pages_->RetakeZone(*script, history_->Count())) && !pages_->TakeZone(*script)) return false;
   }
   follower_.Start(script, position, pages_->base(), pages_->zone().begin);
   follower_.AddForeign(foreign);
   pages_->BeginScript();
   fresh_zone_ = false;
+  head_ = 0;
   number_ = variant->number;
   ++epoch_;
   ++variant->uses;
@@ -224,8 +225,20 @@ ScriptSwitcher::Loss ScriptSwitcher::NoteLoss() {
   return Loss::kParked;
 }
 
+bool ScriptSwitcher::PlaceAtHome(uint32_t units, DeviceAddress* address) {
+  if (!parked() || fresh_zone_ || head_ >= current_->size()) return false;
+  const std::vector<ScriptEntry>& entries = current_->entries;
+  if (entries[head_].units != units) head_ = 0;
+  const ScriptEntry& entry = entries[head_];
+  if (entry.units != units) return false;
+  ++head_;
+  if (entry.offset == kNone || entry.offset < current_->zone_offset) return false;
+  return pages_->TryAllocateInLastZone(*current_, entry.offset - current_->zone_offset, units, address);
+}
+
 void ScriptSwitcher::Forget() {
   if (follower_.active()) Retire();
+  pages_->ForgetLastZone();
   variants_.Remove(number_);
   number_ = 0;  // observed as from the beginning: no script is parked
   current_.reset();

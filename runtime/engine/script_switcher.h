@@ -83,6 +83,10 @@ class ScriptSwitcher {
   void Retire();
   // Retires the script, which then waits without memory until its iteration is seen again.
   void Park();
+  // Call for each monitored request while the script is parked. If the requests are those of the script's beginning, so
+  // far, places the next one where the script has it, in free memory of the last zone. So it is not in the way when the
+  // script starts. Returns false if it cannot. O(log ranges).
+  bool PlaceAtHome(uint32_t units, DeviceAddress* address);
   enum class Loss : uint8_t { kNotLost, kJustLost, kParked };
   // Call after each request. Parks a script that has been lost for longer than an iteration.
   Loss NoteLoss();
@@ -144,6 +148,7 @@ class ScriptSwitcher {
     uint64_t since = 0;
   } pending_;
   bool waits_for_capture_ = false;
+  uint32_t head_ = 0;  // while parked: the last requests are the script's first ones, so many
   bool fresh_zone_ = false;
   bool reclaim_due_ = false;
   int reclaim_tries_ = 0;        // in a row

@@ -90,6 +90,14 @@ bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
   return true;
 }
 
+bool Arena::TryAllocateAt(DeviceAddress address, uint64_t bytes) {
+  const auto range = free_.Containing(address);
+  if (range == free_.ranges().end() || range->first + range->second < address + bytes) return false;
+  free_.Remove(address, bytes);
+  MarkUsed(address, bytes);
+  return true;
+}
+
 void Arena::Free(DeviceAddress address, uint64_t bytes) {
   // A block lies in chunks of one kind. A range that a script reserved may not.
   DeviceAddress end = address + bytes;
@@ -482,19 +490,45 @@ void Arena::RetireZone(const AddressRange& zone, const std::vector<AddressRange>
   }
 }
 
+// Returns the parts of the list's ranges that lie in `range`, ascending.
+std::vector<AddressRange> Arena::PiecesOf(const FreeRanges& list, const AddressRange& range) {
+  const DeviceAddress end = range.begin + range.bytes;
+  std::vector<AddressRange> pieces;
+  auto it = list.ranges().upper_bound(range.begin);
+  if (it != list.ranges().begin()) --it;
+  for (; it != list.ranges().end() && it->first < end; ++it) {
+    const DeviceAddress from = std::max(it->first, range.begin), to = std::min(it->first + it->second, end);
+    if (from < to) pieces.push_back({from, to - from});
+  }
+  return pieces;
+}
+
 bool Arena::TakeRange(const AddressRange& range) {
-  DeviceAddress end = range.begin + range.bytes;
   if (!Mapped(range.begin, range.bytes)) return false;
   for (FreeRanges* list : {&free_, &small_}) {
-    std::vector<AddressRange> pieces;
-    auto it = list->ranges().upper_bound(range.begin);
-    if (it != list->ranges().begin()) --it;
-    for (; it != list->ranges().end() && it->first < end; ++it) {
-      DeviceAddress from = std::max(it->first, range.begin), to = std::min(it->first + it->second, end);
-      if (from < to) pieces.push_back({from, to - from});
-    }
-    for (const AddressRange& piece : pieces) list->Remove(piece.begin, piece.bytes);
+    for (const AddressRange& piece : PiecesOf(*list, range)) list->Remove(piece.begin, piece.bytes);
   }
+  return true;
+}
+
+bool Arena::RetakeZone(const AddressRange& zone, uint64_t used) {
+  const DeviceAddress end = zone.begin + zone.bytes;
+  const auto crosses = [this](DeviceAddress at) {
+    return at > base_ && at < base_ + bytes_ && extents_.IsMapped(IndexOf(at)) && ExtentAt(at).begin != at;
+  };
+  if (crosses(zone.begin) || crosses(end)) return false;
+  FreeRanges* const lists[] = {&free_, &small_, &unmapped_};
+  std::vector<AddressRange> pieces[std::size(lists)];
+  uint64_t total = used;
+  for (size_t k = 0; k < std::size(lists); ++k) {
+    pieces[k] = PiecesOf(*lists[k], zone);
+    for (const AddressRange& piece : pieces[k]) total += piece.bytes;
+  }
+  if (total != zone.bytes) return false;
+  for (size_t k = 0; k < std::size(lists); ++k) {
+    for (const AddressRange& piece : pieces[k]) lists[k]->Remove(piece.begin, piece.bytes);
+  }
+  SetSmall(zone, false);
   return true;
 }
 

@@ -64,6 +64,9 @@ class Arena {
 
   // Places `bytes` in mapped free memory. Returns false if the arena must grow. O(log ranges).
   bool TryAllocate(uint64_t bytes, DeviceAddress* address);
+  // Places `bytes` at `address`. Returns false if not all of it is free and mapped, in chunks that are not for small
+  // requests. O(log ranges).
+  bool TryAllocateAt(DeviceAddress address, uint64_t bytes);
   void Free(DeviceAddress address, uint64_t bytes);
 
   // Begins growth for a block of `bytes`. Creates new pages while at most `create_up_to` bytes are held in total.
@@ -95,6 +98,10 @@ class Arena {
 
   // Takes fresh addresses for a script, without pages. Returns false if there are no addresses left.
   bool TakeZone(uint64_t bytes, AddressRange* zone);
+  // Takes a former zone back, with the pages that it has. `used`: bytes of the blocks that lie in it at least partly.
+  // Returns false, with nothing done, unless all other addresses of the zone are free and no extent crosses an end.
+  // O(free ranges of the zone + its chunks).
+  bool RetakeZone(const AddressRange& zone, uint64_t used);
   // Turns the zone into ordinary memory. `live`: the parts in use, ascending. Chunks of which little is in use become
   // chunks for small requests: a large request would seldom fit there.
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
@@ -157,6 +164,7 @@ class Arena {
   void Forget(const AddressRange& range);
   void ReturnUnmapped(const PageWork& work);
   void SetSmall(const AddressRange& range, bool small);
+  static std::vector<AddressRange> PiecesOf(const FreeRanges& list, const AddressRange& range);
   static uint64_t BytesOf(const std::vector<Extent>& extents) {
     uint64_t bytes = 0;
     for (const Extent& extent : extents) bytes += extent.bytes;

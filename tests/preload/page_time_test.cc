@@ -52,9 +52,9 @@ TEST_P(PageTime, WithHigherEvaluations) { EXPECT_LE(Longest({"evaluation"}), kMo
 // Each step has an interruption, after which memory that is idle so long is given back. That happens once.
 TEST_P(PageTime, WithLongInterruptions) { EXPECT_LE(Longest({"interrupted"}), kMost); }
 
-// Every ten steps the job does something else for so long that its script ends. The pages stay. They move to the
-// script's new zone, 1.7 GiB, and few are new: 5 ms. (New ones would take 160 ms.)
-TEST_P(PageTime, AfterSomethingElseForLong) { EXPECT_LE(Longest({"parked"}), 6); }
+// Every ten steps the job does something else for so long that its script ends. The script returns to its zone, whose
+// 1.7 GiB of pages are there. (To move them would take 5 ms, new ones 160 ms.)
+TEST_P(PageTime, AfterSomethingElseForLong) { EXPECT_LE(Longest({"parked"}), kMost); }
 
 INSTANTIATE_TEST_SUITE_P(How, PageTime, testing::Values("alone", "preload"),
                          [](const auto& how) { return std::string(how.param); });

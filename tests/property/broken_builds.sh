@@ -284,7 +284,7 @@ mutant "green contexts, memory of their own" preload/serve/allocate.cc "const CU
   "const CUcontext owner = context;"
 check=copies_between_devices
 mutant "copies, nodes of graphs that name no contexts" preload/hooks/graph_copies.cc \
-  "if (driver != nullptr) way = hotpack::FindCopyWay(*copy, &named);" ""
+  "node->way = hotpack::FindCopyWay(*node->copy, &node->named);" ""
 check=copies_without_hooks link=link_without_hooks
 mutant "copies without hooks, of blocks from pools" preload/serve/driver_blocks.cc \
   "if (CopiesNeedPlainMemory(driver)) block->plain = true;" ""

@@ -183,6 +183,48 @@ TEST_F(ArenaTest, TrimGivesBackWhatWasNotUsedSinceTheEpoch) {
   EXPECT_TRUE(arena_.Mapped(a, 4 * kChunk));
 }
 
+// A script's zone that has become ordinary memory goes back to the script, with its pages and the blocks in it.
+TEST_F(ArenaTest, AZoneIsTakenBack) {
+  AddressRange zone;
+  ASSERT_TRUE(arena_.TakeZone(8 * kChunk, &zone));
+  PageWork work;
+  ASSERT_TRUE(arena_.BeginMap(zone.begin, 6 * kChunk, zone, kMany, &work));
+  ASSERT_TRUE(Run(&work));
+  arena_.RetireZone(zone, {{zone.begin + kChunk, 512}});  // a chunk for small requests
+  const DeviceAddress place = zone.begin + 3 * kChunk;
+  ASSERT_TRUE(arena_.TryAllocateAt(place, 2 * kChunk));
+  EXPECT_FALSE(arena_.TryAllocateAt(place + kChunk, 512)) << "in use";
+  EXPECT_FALSE(arena_.TryAllocateAt(zone.begin + 6 * kChunk, 512)) << "without pages";
+  EXPECT_FALSE(arena_.TryAllocateAt(zone.begin + kChunk + 512, 512)) << "for small requests";
+  const uint64_t calls = device_.Calls();
+  EXPECT_FALSE(arena_.RetakeZone(zone, 512)) << "not all is free";
+  EXPECT_FALSE(arena_.RetakeZone(zone, 2 * kChunk));
+  ASSERT_TRUE(arena_.RetakeZone(zone, 512 + 2 * kChunk));
+  EXPECT_EQ(device_.Calls(), calls);
+  EXPECT_EQ(arena_.free_mapped(), 0u);
+  EXPECT_TRUE(arena_.Mapped(zone.begin, 6 * kChunk));
+  EXPECT_FALSE(arena_.RetakeZone(zone, 512 + 2 * kChunk)) << "it is taken";
+  DeviceAddress elsewhere = Allocate(4 * kChunk);
+  EXPECT_TRUE(elsewhere + 4 * kChunk <= zone.begin || elsewhere >= zone.begin + zone.bytes);
+}
+
+// Pages are taken from a zone by whole extents. One across its end would take those of others along.
+TEST_F(ArenaTest, AZoneThatAnExtentCrossesIsNotTakenBack) {
+  device_.SetExtents({4 * kChunk, 1});
+  AddressRange zone;
+  ASSERT_TRUE(arena_.TakeZone(16 * kChunk, &zone));
+  for (const DeviceAddress begin : {zone.begin, zone.begin + 8 * kChunk}) {
+    PageWork work;
+    ASSERT_TRUE(arena_.BeginMap(begin, 4 * kChunk, {begin, 4 * kChunk}, kMany, &work));
+    ASSERT_TRUE(Run(&work));
+    ASSERT_EQ(arena_.ExtentAt(begin).bytes, 4 * kChunk);
+  }
+  arena_.RetireZone(zone, {});
+  EXPECT_FALSE(arena_.RetakeZone({zone.begin + 2 * kChunk, 6 * kChunk}, 0)) << "across the beginning";
+  EXPECT_FALSE(arena_.RetakeZone({zone.begin + 4 * kChunk, 6 * kChunk}, 0)) << "across the end";
+  EXPECT_TRUE(arena_.RetakeZone({zone.begin + 4 * kChunk, 4 * kChunk}, 0));
+}
+
 TEST_F(ArenaTest, NothingIsUnmappedWhileAStreamCaptures) {
   DeviceAddress a = Allocate(4 * kChunk);
   Allocate(kChunk);

@@ -40,6 +40,7 @@ struct Setup {
   bool small_device = false;  // managed memory has to help out
   bool guarded = false;       // debug mode
   bool envelopes = false;     // iterations differ in their lengths, loops and parts, and are marked
+  bool parks = false;         // something else now and then, for so long that the script is parked
   ExtentLimits extents = {0};
 };
 
@@ -60,6 +61,7 @@ class Job {
     device_.FailEvery(fail_every);
     may_fail_ = fail_every != 0;
     varies_ = setup.envelopes;
+    parks_ = setup.parks;
     all_in_arena_ = !setup.small_device && !setup.guarded;
   }
 
@@ -83,6 +85,7 @@ class Job {
       const Template& next = change ? others[static_cast<size_t>(Pick(0, static_cast<int>(others.size()) - 1))] : main;
       PlayIteration(varies_ ? OtherLengths(next) : next, i >= 2 ? trouble : 0);
       if (i == 0) Weights();  // optimizer state
+      if (parks_ && Chance(25)) SomethingElse();
       if (Chance(70)) engine_->WaitPlan(-1);
     }
     device_.SetBusy(false);
@@ -264,6 +267,15 @@ class Job {
     engine_->Resume();
   }
 
+  // Nothing repeats. The last blocks live on into the next iterations.
+  void SomethingElse() {
+    const int n = Pick(270, 500);
+    for (int i = 0; i < n; ++i) {
+      ReleaseDue(0);
+      Allocate(RandomBytes(), clock_ + static_cast<uint64_t>(Pick(1, Chance(5) ? 200 : 20)));
+    }
+  }
+
   // Without further trouble the iteration should be served by script as a whole.
   void CleanTail(const Template& t) {
     uint64_t before = 0;
@@ -291,7 +303,7 @@ class Job {
   std::mt19937_64 random_;
   ManagedDeviceMemory device_;
   std::unique_ptr<Engine> engine_;
-  bool may_fail_ = false, varies_ = false, marks_ = false;
+  bool may_fail_ = false, varies_ = false, parks_ = false, marks_ = false;
   bool all_in_arena_ = true;  // and in blocks just as large as asked for
   bool recovered_ = true;
   uint64_t clock_ = 0;
@@ -327,6 +339,11 @@ TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, {.fail_every 
 TEST(EngineProperty, RandomJobsInLargeHandles) { RunJobs(1'000, {.extents = {uint64_t{1} << 30, 4}}); }
 TEST(EngineProperty, RandomJobsInLargeHandlesWithFailingDriver) {
   RunJobs(1'000, {.fail_every = 60, .extents = {uint64_t{1} << 30, 8}});
+}
+// The planner has fewer clean requests before the end than in the other jobs.
+TEST(EngineProperty, RandomJobsThatParkTheirScripts) { RunJobs(300, {.parks = true}, 75); }
+TEST(EngineProperty, RandomJobsThatParkTheirScriptsInLargeHandles) {
+  RunJobs(300, {.fail_every = 60, .parks = true, .extents = {uint64_t{1} << 30, 4}}, 0);
 }
 // One piece of memory, several times the live bytes of a job.
 TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, {.fixed_bytes = uint64_t{64} << 20}); }

@@ -19,6 +19,7 @@ what_the_test_says() {
   grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal'
 }
 of_other_iterations() { HOTPACK_TEST_SEQUENCES=600 timeout 300 "$work/mutant" --gtest_filter=*IterationsDiffer; }
+that_park() { HOTPACK_TEST_SEQUENCES=600 timeout 300 "$work/mutant" --gtest_filter=*ThatPark*; }
 in_large_handles() { timeout 300 "$work/mutant" --gtest_filter=*InLargeHandles; }
 link=link_test check=against_model report=what_the_test_says
 
@@ -44,6 +45,10 @@ mutant "a handle of which the end is live" runtime/memory/arena.cc \
   "if (extent.begin + extent.bytes <= end) function(extent);" "function(extent);"
 mutant "a handle of which the beginning is live" runtime/memory/arena.cc "if (extent.begin < begin) break;" ""
 mutant "a part of a handle of the zone" runtime/engine/page_manager.cc "begin = extent.begin;" "begin = end - chunk;"
+check=that_park
+unbroken "a zone taken back, unchanged" runtime/engine/script_zone.cc "retaken_ = true;" "retaken_ = true;  "
+mutant "blocks in a zone that is taken back" runtime/engine/script_zone.cc \
+  "if (std::exchange(retaken_, false)) MakeForeign(zone_);" "retaken_ = false;"
 check=of_other_iterations
 unbroken "an envelope, unchanged" runtime/engine/envelope_zone.cc "live_.clear();" "live_.clear();  "
 mutant "a place of an envelope, and the block above it" runtime/engine/envelope_zone.cc \
@@ -54,7 +59,7 @@ mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
   "const bool used = below != live_.rend() && below->first + below->second > begin;" "const bool used = false;"
 mutant "a place across the end of a fragment" runtime/engine/page_manager.cc \
   "if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;" ""
-mutant "a block that lay in a fragment before" runtime/engine/page_manager.cc "AddForeign(address, block.bytes);" ""
+mutant "a block that lay in a fragment before" runtime/engine/script_zone.cc "AddForeign(address, block.bytes);" ""
 mutant "a place of an envelope without pages" runtime/engine/page_manager.cc \
   "if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;" "return PlaceStatus::kPlaced;"
 mutant "blocks of an envelope that has ended" runtime/engine/page_manager.cc \

@@ -71,6 +71,63 @@ class PageManagerTest : public testing::Test {
   AdaptiveMutex mutex_;
 };
 
+// A script that comes back finds the pages of its last zone where they are. A block there is in its way, one at its own
+// place or elsewhere is not.
+TEST_F(PageManagerTest, AZoneIsTakenBackWithItsPages) {
+  const std::vector<TestBlock> blocks = {{4 * kChunkUnits, 2, 0}, {4 * kChunkUnits, 1, 4 * kChunkUnits}};
+  Follow(blocks);
+  ASSERT_TRUE(MapNext(4 * kChunkUnits));
+  ASSERT_TRUE(MapNext(4 * kChunkUnits));
+  const AddressRange zone = pages_.zone();
+  follower_.Stop();
+  pages_.RetireZone({}, {});
+  DeviceAddress home = 0;
+  ASSERT_TRUE(pages_.TryAllocateInLastZone(*script_, 4 * kChunkUnits, 4 * kChunkUnits, &home));
+  EXPECT_EQ(home, zone.begin + 4 * kChunk);
+  DynamicBlock block;
+  block.bytes = 4 * kChunk;
+  block.units = 4 * kChunkUnits;
+  block.ordinal = history_.Count();
+  blocks_.Add(home, block);
+  const uint64_t calls = device_.Calls();
+  ASSERT_TRUE(pages_.RetakeZone(*script_, history_.Count()));
+  follower_.Start(script_, 0, pages_.base(), pages_.zone().begin);
+  pages_.BeginScript();
+  EXPECT_EQ(pages_.zone().begin, zone.begin);
+  EXPECT_TRUE(pages_.fully_mapped());
+  EXPECT_EQ(device_.Calls(), calls);
+  EXPECT_TRUE(blocks_.Find(home)->foreign);
+  EXPECT_EQ(follower_.Next(4 * kChunkUnits, history_.Append(4 * kChunkUnits), history_).outcome,
+            Follower::Outcome::kPlanned);
+  EXPECT_EQ(follower_.Next(4 * kChunkUnits, history_.Append(4 * kChunkUnits), history_).outcome,
+            Follower::Outcome::kDisplaced);
+}
+
+// Much of it is in use, or little for long, or a block lies across its end: other addresses.
+TEST_F(PageManagerTest, AZoneInUseIsNotTakenBack) {
+  struct Case {
+    uint64_t begin, bytes, age;
+  };
+  for (const Case& each : {Case{kChunk, 5 * kChunk, 0}, Case{kChunk, kChunk, 5}, Case{0, 2 * kChunk, 0}}) {
+    for (int i = 0; i < 8; ++i) history_.Append(1);
+    Follow({{8 * kChunkUnits, 1, 0}});
+    ASSERT_TRUE(MapNext(8 * kChunkUnits));
+    const AddressRange zone = pages_.zone();
+    follower_.Stop();
+    pages_.RetireZone({}, {});
+    DynamicBlock block;
+    block.bytes = each.bytes;
+    block.ordinal = history_.Count() - each.age;
+    const DeviceAddress address = zone.begin - kChunk + each.begin;
+    blocks_.Add(address, block);
+    EXPECT_FALSE(pages_.RetakeZone(*script_, history_.Count()));
+    EXPECT_TRUE(pages_.TakeZone(*script_));
+    EXPECT_FALSE(pages_.RetakeZone(*script_, history_.Count())) << "another one was taken since";
+    EXPECT_TRUE(blocks_.Remove(address, &block));
+    pages_.RetireZone({}, {});
+  }
+}
+
 TEST_F(PageManagerTest, GrowsByWhatIsAskedForAndGivesItBack) {
   DeviceAddress address = 0;
   ASSERT_EQ(Grow(3 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
