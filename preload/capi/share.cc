@@ -1,5 +1,5 @@
-// hotpack_export and hotpack_import: memory of blocks in other processes, as file descriptors of the handles below them.
-// PyTorch's expandable segments are shared in the same way.
+// hotpack_export and hotpack_import: memory of blocks in other processes, as file descriptors of the handles below
+// them. PyTorch's expandable segments are shared in the same way.
 #include <unistd.h>
 
 #include <map>

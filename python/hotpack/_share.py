@@ -62,8 +62,8 @@ def _export(address: int, size: int) -> "tuple[list[Piece], int]":
         pieces = (Piece * capacity)()
         result = _functions().hotpack_export(address, size, pieces, capacity, ctypes.byref(count), ctypes.byref(offset))
         if result == _NOT_FOUND:
-            raise Error("this tensor's memory is not hotpack's own (hotpack is off, or its arena is plain or full), so it "
-                        "cannot be shared between processes; send it by way of the host: tensor.cpu()")
+            raise Error("this tensor's memory is not hotpack's own (hotpack is off, or its arena is plain or full), so "
+                        "it cannot be shared between processes; send it by way of the host: tensor.cpu()")
         if result == _NOT_SUPPORTED:
             raise Error("this device has no file descriptors for memory, so its tensors cannot be shared between "
                         "processes; send them by way of the host: tensor.cpu()")
