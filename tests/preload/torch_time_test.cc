@@ -61,6 +61,13 @@ TEST_P(TorchTime, LaterWorkIsNotWaitedFor) {
   EXPECT_LE(Longest("later"), 1.2);
 }
 
+// Without events at releases the request's event stands for all that the other stream has had to do since.
+TEST_P(TorchTime, LaterWorkIsWaitedForOnRequest) {
+  setenv("HOTPACK_RELEASE_EVENTS", "0", 1);
+  EXPECT_GE(Longest("reuse"), 20);
+  unsetenv("HOTPACK_RELEASE_EVENTS");
+}
+
 INSTANTIATE_TEST_SUITE_P(How, TorchTime, testing::Values("alone", "preload"),
                          [](const auto& how) { return std::string(how.param); });
 
