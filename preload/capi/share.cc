@@ -16,6 +16,7 @@
 namespace hotpack {
 namespace {
 
+constexpr uint64_t kLongestWaitUs = 1'000'000;
 constexpr CUmemAllocationHandleType kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 void Close(hotpack_piece* pieces, size_t count) {
@@ -120,7 +121,14 @@ CUresult Imports::Remove(const CudaDriver& driver, CUdeviceptr address) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!all_.contains(address)) return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!Order().Synchronize(CurrentContext(driver))) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  switch (Order().SynchronizeWithin(CurrentContext(driver), kLongestWaitUs)) {
+    case DeviceWait::kDone:
+      break;
+    case DeviceWait::kUnfinished:
+      return CUDA_ERROR_NOT_READY;
+    case DeviceWait::kNotNow:
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = all_.find(address);

@@ -11,6 +11,7 @@
 #include "preload/torch/error.h"
 #include "preload/torch/figures.h"
 #include "preload/torch/graph_pools.h"
+#include "preload/torch/held_blocks.h"
 #include "preload/torch/history.h"
 #include "preload/torch/hotpack_torch.h"
 #include "runtime/include/hotpack.h"
@@ -111,6 +112,7 @@ void* hotpack_torch_malloc(ssize_t size, int device, void* stream) {
 void hotpack_torch_free(void* pointer, ssize_t size, int device, void* stream) try {
   if (pointer == nullptr) return;
   const auto bytes = static_cast<size_t>(size < 0 ? 0 : size);
+  if (hotpack_torch::Held().Defer(pointer, {bytes, device, stream})) return;
   if (Pools().Defer(pointer, bytes, device, stream)) return;
   if (hotpack_torch::Figures* figures = FiguresOf(device)) figures->Freed(bytes);
   if (TheHistory().on()) TheHistory().Note(HOTPACK_TORCH_FREE, device, pointer, bytes, stream);

@@ -31,6 +31,15 @@ void hotpack_torch_memory_fraction(double fraction, int device);
 void* hotpack_torch_base_alloc(void* pointer, size_t* size);
 void hotpack_torch_record_stream(void* pointer, void* stream);
 
+/* --- blocks that other processes use (hotpack_export) --- */
+
+/* Holds the live block that starts at `pointer`: its release waits for as many calls of hotpack_torch_drop as there
+ * were of hotpack_torch_hold. Until then its memory stays where it is, and counts as allocated. Returns 0, or -1 if the
+ * host is out of memory. */
+int hotpack_torch_hold(void* pointer);
+/* Ends one hold. Releases the block if PyTorch has done so meanwhile, and this was the last hold. */
+void hotpack_torch_drop(void* pointer);
+
 /* --- figures, as torch.cuda.memory_stats names them --- */
 
 typedef struct hotpack_torch_stat {

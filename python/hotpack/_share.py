@@ -7,7 +7,7 @@ descriptors of the memory below a tensor, and so are hotpack's blocks here:
   multiprocessing sends any file. PyTorch's reduction of tensors carries the rest.
 - The receiver maps the files (hotpack_import) and makes a storage of the mapping. It needs this package, and any
   allocator.
-- The sender keeps the storage until the other end of the socket is closed: by the receiver's last use, or by its end.
+- The sender keeps the block until the other end of the socket is closed: by the receiver's last use, or by its end.
 
 Unpickling a Handle imports this module, so PyTorch's functions below know it before they get it.
 """
@@ -26,10 +26,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ._errors import Error
-from ._library import core
+from ._library import core, torch_library
 
 _FILES_A_MESSAGE = 200  # the kernel's limit is 253
-_NOT_FOUND, _NOT_SUPPORTED, _OPERATING_SYSTEM, _CAPTURING = 500, 801, 304, 900  # of CUresult
+_NOT_FOUND, _NOT_SUPPORTED, _OPERATING_SYSTEM, _NOT_READY, _CAPTURING = 500, 801, 304, 600, 900  # of CUresult
 
 
 class Piece(ctypes.Structure):
@@ -48,6 +48,14 @@ def _functions() -> ctypes.CDLL:
     ]
     library.hotpack_import.argtypes = [pieces, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]
     library.hotpack_end_import.argtypes = [ctypes.c_void_p]
+    return library
+
+
+@functools.cache
+def _holds() -> ctypes.CDLL:
+    library = torch_library()
+    library.hotpack_torch_hold.argtypes = library.hotpack_torch_drop.argtypes = [ctypes.c_void_p]
+    library.hotpack_torch_drop.restype = None
     return library
 
 
@@ -77,10 +85,12 @@ def _export(address: int, size: int) -> "tuple[list[Piece], int]":
 
 
 class _Sent:
-    """One transfer of a storage: keeps the storage until nobody has the other end of the socket."""
+    """One transfer of a storage: keeps its block until nobody has the other end of the socket."""
 
-    def __init__(self, storage: Any, ours: socket.socket, theirs: socket.socket, spawning: Any) -> None:
-        self.storage = storage
+    def __init__(self, block: int, ours: socket.socket, theirs: socket.socket, spawning: Any) -> None:
+        if _holds().hotpack_torch_hold(block) != 0:
+            raise MemoryError
+        self.block = block
         self.ours = ours
         self.theirs: socket.socket | None = theirs
         self.spawning = spawning  # the process object that inherits the other end: it must be open until then
@@ -100,6 +110,10 @@ class _Sent:
         poll = select.poll()
         poll.register(self.ours, select.POLLHUP)
         return bool(poll.poll(0))
+
+    def end(self) -> None:
+        self.ours.close()
+        _holds().hotpack_torch_drop(self.block)
 
 
 _sent: "list[_Sent]" = []
@@ -124,14 +138,14 @@ os.register_at_fork(after_in_child=_forget_the_parents)
 
 
 def collect() -> None:
-    """Gives up the storages that no receiver has any more. Cheap if nothing was sent."""
+    """Gives up the blocks that no receiver has any more. Cheap if nothing was sent."""
     if not _sent:
         return
     with _lock:
         over = [sent for sent in _sent if sent.over()]
         _sent[:] = [sent for sent in _sent if sent not in over]
     for sent in over:
-        sent.ours.close()
+        sent.end()
 
 
 def _key(storage: Any) -> "tuple[bytes, int]":
@@ -166,7 +180,7 @@ def _share(storage: Any) -> "tuple[Any, ...]":
     collect()
     device = storage.device.index
     with torch.cuda.device(device):
-        torch.cuda.synchronize()  # the receiver's work comes after all that was submitted here
+        torch.cuda.current_stream().synchronize()  # PyTorch's receiver waits for an event of this stream
         pieces, offset = _export(storage.data_ptr(), size)
     files = [piece.descriptor for piece in pieces]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -175,7 +189,7 @@ def _share(storage: Any) -> "tuple[Any, ...]":
         handle = Handle((device, size, offset, [piece.bytes for piece in pieces]), reduction.DupFd(theirs.fileno()))
         with _lock:
             handle.key = _key(storage)
-            _sent.append(_Sent(storage, ours, theirs, context.get_spawning_popen()))
+            _sent.append(_Sent(storage.data_ptr(), ours, theirs, context.get_spawning_popen()))
     except OSError as error:
         ours.close()
         theirs.close()
@@ -266,8 +280,8 @@ class _Mapping(NamedTuple):
         with torch.cuda.device(self.device):
             if torch.cuda.is_current_stream_capturing():
                 return False
-            torch.cuda.synchronize()
-            if _functions().hotpack_end_import(self.address) == _CAPTURING:
+            torch.cuda.mem_get_info()  # this thread has the device's context from now on
+            if _functions().hotpack_end_import(self.address) in (_NOT_READY, _CAPTURING):
                 return False
         _imports.discard(self.range)
         self.sock.close()

@@ -217,8 +217,9 @@ HOTPACK_API int hotpack_export(const void* pointer, size_t bytes, hotpack_piece*
                                uint64_t* offset);
 
 /* Maps exported pieces, one after the other, for the current context's device; the files stay the caller's.
- * hotpack_end_import(*pointer) waits for the current context's work and unmaps them; not while a stream is capturing.
- * Both return a CUresult; no partial mapping stays. */
+ * hotpack_end_import(*pointer) waits for the device's work and unmaps them. Both return a CUresult; no partial mapping
+ * stays. The mapping stays with CUDA_ERROR_NOT_READY, because work has gone on for a second (it may wait for this
+ * thread), and with CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 HOTPACK_API int hotpack_import(const hotpack_piece* pieces, size_t count, void** pointer);
 HOTPACK_API int hotpack_end_import(void* pointer);
 

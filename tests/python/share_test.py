@@ -135,6 +135,7 @@ def parent(process, send, receive):
     tensor = values(1 << 20)
     place = tensor.data_ptr()
     send.put(tensor)
+    tensor.untyped_storage().resize_(0)
     del tensor
     assert receive.get() == "here"
     for _ in range(5):
