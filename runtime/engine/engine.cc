@@ -250,7 +250,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   if (block.ordinal != kUnmonitored) {
     const uint32_t age = history_.Released(block.ordinal);
     scripts_.RecordLifetime(age);
-    envelope_.NoteRelease(age, block.envelope_entry);
+    envelope_.NoteRelease(age, block.envelope_entry, address);
     if (block.entry != kNone && scripts_.follower().active() && block.follow_epoch == scripts_.epoch()) {
       scripts_.follower().NoteAge(block.entry, age);
     }

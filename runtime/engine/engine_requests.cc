@@ -55,7 +55,7 @@ EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request,
     blocks_.CountLive(request.units);
     if (request.displaced) stats_.NoteDisplaced();
   } else {
-    if (monitored) envelope_.NoteRelease(history_.Released(request.ordinal), kNone);
+    if (monitored) envelope_.NoteRelease(history_.Released(request.ordinal), kNone, 0);
     if (monitored && status == EngineStatus::kOutOfMemory) blocks_.failed().Add(request.units);
   }
   if (monitored) {

@@ -14,6 +14,7 @@ constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
 constexpr int kRefusedZones = 4;                   // each has cost a placement
 constexpr size_t kIterationsKept = 8;              // that wait for the planner
+constexpr size_t kMostMet = 1 << 16;               // pairs of entries between two looks of the planner
 constexpr uint64_t kMostTaken = 1 << 20;           // requests whose entries are remembered for the planner
 constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
 
@@ -59,6 +60,8 @@ void EnvelopeServer::TakeWork(PlanJob* job) {
   job->taken = std::move(taken_);
   job->taken_first = taken_first_;
   taken_.clear();
+  job->met = std::move(met_);
+  met_.clear();
 }
 
 // --- following -------------------------------------------------------------------------------------------------------
@@ -77,8 +80,11 @@ void EnvelopeServer::Change() {
     }
   }
   std::vector<uint32_t> live;
+  blocks_at_.assign(2 * script->entries.size(), {});
   for (const auto& [address, block] : blocks_->all()) {
-    if (block.envelope_entry != kNone) live.push_back(block.envelope_entry);
+    if (block.envelope_entry == kNone) continue;
+    live.push_back(block.envelope_entry);
+    NoteBlock(block.envelope_entry, 0, address, block.bytes);
   }
   follower_.Continue(std::move(script), live);
 }
@@ -89,6 +95,7 @@ void EnvelopeServer::Leave() {
   pages_->RetireEnvelopeZone();
   blocks_->ForgetEnvelopeEntries();
   follower_.Stop();
+  blocks_at_.clear();
   context_.Clear();
 }
 
@@ -109,14 +116,51 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
                                                  bool only_within, const GrowthPolicy& policy, DeviceAddress* address) {
   const EnvelopePlace* place = follower_.script()->places->Find(entry);
   if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
-  for (const uint32_t offset : place->offsets) {
+  const uint64_t bytes = request.units * kBlockUnit;
+  for (uint32_t which = 0; which < 2; ++which) {
+    const uint32_t offset = place->offsets[which];
     if (offset == kNone) continue;
-    *address = follower_.script()->places->AddressOf(offset, pages_->zone().begin);
-    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, request.units * kBlockUnit, policy);
-    if (status == PageManager::PlaceStatus::kPlaced) return Placing::kPlaced;
+    const DeviceAddress planned = follower_.script()->places->AddressOf(offset, pages_->zone().begin);
+    const DeviceAddress lowest = Lowest(EnvelopePlaces::PlaceIndex(entry, which), offset, planned);
+    *address = pages_->LowestInEnvelope(lowest, planned, bytes);
+    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
+    if (status != PageManager::PlaceStatus::kPlaced) continue;
+    NoteBlock(entry, which, *address, bytes);
+    return Placing::kPlaced;
   }
   return Placing::kInUse;
+}
+
+// Returns the lowest address at which the block of a place may lie without lying where another entry, live at the same
+// time, has a place: blocks below may be smaller than their places. Otherwise the pages between small blocks would be
+// used in part.
+DeviceAddress EnvelopeServer::Lowest(uint32_t place, uint32_t offset, DeviceAddress planned) const {
+  const std::vector<EnvelopeSupport>& supports = follower_.script()->places->supports;
+  if (place >= supports.size()) return planned;
+  const auto address_of = [&](uint32_t lower) { return planned - uint64_t{offset - lower} * kBlockUnit; };
+  DeviceAddress lowest = address_of(supports[place].floor);
+  for (const EnvelopeSupport::Place& below : supports[place].places) {
+    const DeviceAddress top = address_of(below.top);
+    if (top <= lowest) break;
+    const AddressRange& block = blocks_at_[below.place];
+    const DeviceAddress end = block.begin + block.bytes;
+    lowest = std::max(lowest, block.bytes > 0 && end < top ? end : top);
+  }
+  return lowest;
+}
+
+void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes) {
+  const uint32_t place = EnvelopePlaces::PlaceIndex(entry, which);
+  if (place + 1 >= blocks_at_.size()) return;
+  blocks_at_[blocks_at_[place].bytes == 0 ? place : place ^ 1] = {address, bytes};
+}
+
+void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
+  for (const uint32_t which : {0u, 1u}) {
+    const uint32_t place = EnvelopePlaces::PlaceIndex(entry, which);
+    if (place < blocks_at_.size() && blocks_at_[place].begin == address) blocks_at_[place] = {};
+  }
 }
 
 uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
@@ -127,6 +171,7 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
   // A larger block may use what is free above its place.
   Placing placing = TryEntry(lock, entry, request, /*only_within=*/false, policy, address);
   if (placing == Placing::kInUse) {
+    NoteMet(entry, request);
     for (const uint32_t other : follower_.Alternatives()) {
       placing = TryEntry(lock, other, request, /*only_within=*/true, policy, address);
       entry = other;
@@ -137,6 +182,17 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
   follower_.Placed(entry);
   NoteTaken(request.ordinal, entry);
   return entry;
+}
+
+// The place of the entry is in use: notes by whom, so that the next placement keeps the two apart.
+void EnvelopeServer::NoteMet(uint32_t entry, const EngineRequest& request) {
+  const EnvelopePlaces& places = *follower_.script()->places;
+  const EnvelopePlace* place = places.Find(entry);
+  if (place == nullptr || place->room < request.units || met_.size() >= kMostMet) return;
+  const DeviceAddress begin = places.AddressOf(place->offsets[0], pages_->zone().begin);
+  blocks_->ForEachIn(begin, begin + request.units * kBlockUnit, [&](DeviceAddress, const DynamicBlock& block) {
+    if (block.envelope_entry != kNone && block.envelope_entry != entry) met_.emplace_back(entry, block.envelope_entry);
+  });
 }
 
 void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {

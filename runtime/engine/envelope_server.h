@@ -56,10 +56,12 @@ class EnvelopeServer {
   // free and has pages.
   uint32_t Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, DeviceAddress* address);
   // A block of a monitored request was released. `entry`: that of its place, kNone: it had none.
-  void NoteRelease(uint32_t age, uint32_t entry) {
+  void NoteRelease(uint32_t age, uint32_t entry, DeviceAddress address) {
     if (!active()) return;
     context_.Add(age);
-    if (entry != kNone) follower_.Released(entry);
+    if (entry == kNone) return;
+    follower_.Released(entry);
+    ForgetBlock(entry, address);
   }
 
   // --- figures -------------------------------------------------------------------------------------------------------
@@ -70,7 +72,11 @@ class EnvelopeServer {
   enum class Placing : uint8_t { kPlaced, kInUse, kNoPages };
   Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,
                    const GrowthPolicy& policy, DeviceAddress* address);
+  DeviceAddress Lowest(uint32_t place, uint32_t offset, DeviceAddress planned) const;
+  void NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes);
+  void ForgetBlock(uint32_t entry, DeviceAddress address);
   void Leave();
+  void NoteMet(uint32_t entry, const EngineRequest& request);
   void NoteTaken(uint64_t ordinal, uint32_t entry);
 
   PageManager* const pages_;
@@ -87,10 +93,12 @@ class EnvelopeServer {
   std::vector<uint64_t> marks_;  // not handed out yet: the beginning of an iteration, and the ends
   std::shared_ptr<const EnvelopeScript> pending_;
   EnvelopeFollower follower_;
-  ReleaseContext context_;  // since the last request
+  ReleaseContext context_;               // since the last request
+  std::vector<AddressRange> blocks_at_;  // by place of the script (PlaceIndex): its live block; 0 bytes: there is none
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> met_;  // as PlanJob::met; not handed out yet
 };
 
 }  // namespace hotpack

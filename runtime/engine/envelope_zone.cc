@@ -1,6 +1,7 @@
 #include "runtime/engine/envelope_zone.h"
 
 #include <iterator>
+#include <utility>
 
 namespace hotpack {
 
@@ -17,6 +18,11 @@ bool EnvelopeZone::Claim(DeviceAddress begin, uint64_t bytes) {
   return true;
 }
 
+DeviceAddress EnvelopeZone::EndBelow(DeviceAddress address) const {
+  const auto next = live_.lower_bound(address);
+  return next == live_.begin() ? 0 : std::prev(next)->first + std::prev(next)->second;
+}
+
 std::vector<AddressRange> EnvelopeZone::Live(bool in_zone) const {
   std::vector<AddressRange> live;
   for (const auto& [begin, bytes] : live_) {
@@ -25,16 +31,14 @@ std::vector<AddressRange> EnvelopeZone::Live(bool in_zone) const {
   return live;
 }
 
-DeviceAddress EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment,
-                                    uint64_t* gap, bool with_pages) const {
-  DeviceAddress found = 0;
+ZoneGap EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment,
+                              ZoneGap best) const {
   const auto consider = [&](DeviceAddress begin, DeviceAddress end) {
-    if (end < begin + bytes || end - begin >= *gap) return;
+    if (end < begin + bytes) return;
     for (const DeviceAddress at : {(begin + alignment - 1) & ~(alignment - 1), (end - bytes) & ~(alignment - 1)}) {
-      if (at < begin || at + bytes > end || (with_pages && !arena.Mapped(at, bytes))) continue;
-      found = at;
-      *gap = end - begin;
-      return;
+      if (at < begin || at + bytes > end) continue;
+      const uint64_t missing = arena.MissingChunks(at, at + bytes);
+      if (std::pair(missing, end - begin) < std::pair(best.missing, best.bytes)) best = {at, missing, end - begin};
     }
   };
   const DeviceAddress area_end = area.begin + area.bytes;
@@ -46,7 +50,7 @@ DeviceAddress EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area
     from = next->first + next->second;
   }
   consider(from, area_end);
-  return found;
+  return best;
 }
 
 std::vector<AddressRange> EnvelopeZone::EmptyExtents(const Arena& arena, uint64_t chunks) const {

@@ -12,6 +12,13 @@
 
 namespace hotpack {
 
+// A gap between live ranges of an area that has room for a block, at one of the gap's ends.
+struct ZoneGap {
+  DeviceAddress place = 0;        // of the block; 0: there is no gap
+  uint64_t missing = UINT64_MAX;  // chunks of the place that have no pages
+  uint64_t bytes = UINT64_MAX;    // of the gap
+};
+
 // Guarded by the engine's lock. O(log blocks) unless noted.
 class EnvelopeZone {
  public:
@@ -26,14 +33,15 @@ class EnvelopeZone {
   // Claims [begin, begin + bytes), of the zone or a fragment, for a block. Returns false, with nothing done, if a live
   // block overlaps it.
   bool Claim(DeviceAddress begin, uint64_t bytes);
+  // Returns the end of the live range that begins below `address`; 0: there is none.
+  DeviceAddress EndBelow(DeviceAddress address) const;
   void Release(DeviceAddress begin) { live_.erase(begin); }
   // Returns the live ranges in the zone, or those outside it, ascending. O(blocks).
   std::vector<AddressRange> Live(bool in_zone) const;
-  // Finds the smallest gap of `area` between live ranges that has room for `bytes` at one of its ends and a multiple of
-  // `alignment`. `with_pages`: where pages are. *gap: its size. Returns 0 if none is smaller than the *gap given.
-  // O(blocks + chunks).
-  DeviceAddress FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment, uint64_t* gap,
-                        bool with_pages = true) const;
+  // Returns the gap of `area` where the fewest chunks are missing; of several, the smallest. The place is a multiple of
+  // `alignment`. `best`: returned if there is no better one. O(blocks + chunks).
+  ZoneGap FindGap(const Arena& arena, const AddressRange& area, uint64_t bytes, uint64_t alignment,
+                  ZoneGap best = {}) const;
   // As PageManager::EmptyInZone. O(chunks + blocks).
   std::vector<AddressRange> EmptyExtents(const Arena& arena, uint64_t chunks) const;
 

@@ -18,7 +18,7 @@ uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
 // scripts take turns, blocks displaced at a change recur again and again.) Free memory in partly used large handles
 // counts as part of the margin. So large handles do not make a job hold more.
 uint64_t PageManager::CreateUpTo(const GrowthPolicy& policy) const {
-  const uint64_t up_to = LiveWithMargin(policy.takes_turns && policy.steady ? 64 : 32);
+  const uint64_t up_to = LiveWithMargin(envelope_.open() || (policy.takes_turns && policy.steady) ? 64 : 32);
   const uint64_t margin = up_to - LiveWithMargin(UINT64_MAX);
   return up_to - std::min(margin, arena_.Stuck());
 }
@@ -74,7 +74,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
   for (int attempt = zone_given ? 2 : 0; attempt < 3; ++attempt) {
     if (attempt == 2 && !zone_given) {
       if (follower_->active() && mapping_entries_ == 0) return GrowStatus::kNeedsZone;
-      if (!MapGap(scope, bytes, address)) break;
+      if (!PlaceInGap(scope, bytes, UINT64_MAX, /*create_up_to=*/0, address)) break;
       *foreign = true;
       return GrowStatus::kOk;
     }
@@ -90,16 +90,24 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
       arena_.CancelGrowth(&work);
       return GrowStatus::kOutOfMemory;
     }
-    const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
+    std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
     const bool strict = envelope_.open() || (policy.takes_turns && policy.steady);
     const uint64_t most = strict ? CreateUpTo(policy) : LiveWithMargin(16);
     const uint64_t too_many = arena_.Shortfall(work, most);
     // Use the zone rather than hold much more than is live. (Small blocks fill a chunk of their own; spread over the
     // zone, they would keep large blocks out.)
-    if (too_many > 0 && !work.small && PlaceInGap(bytes, address)) {
+    if (too_many > 0 && !work.small && envelope_.open()) {
+      // A gap may need fewer pages than the place where the arena would grow.
+      const uint64_t targets = work.TargetBytes() / arena_.chunk();
       arena_.CancelGrowth(&work);
-      *foreign = true;
-      return GrowStatus::kOk;
+      if (PlaceInGap(scope, bytes, targets - 1, most, address)) {
+        *foreign = true;
+        return GrowStatus::kOk;
+      }
+      work = attempt == 0 ? wait_.BoundedWork() : PageWork();
+      work.new_instead = true;
+      if (!arena_.BeginGrowth(bytes, create_up_to, ahead_up_to, &work)) continue;
+      empty = EmptyInZone(arena_.Shortfall(work, create_up_to));  // again: pages may have moved
     }
     if (too_many > 0 && !work.small && PlaceInZone(request, policy, too_many > Chunks(empty), address)) {
       arena_.CancelGrowth(&work);
@@ -395,28 +403,18 @@ PageManager::PlaceStatus PageManager::PlaceInEnvelope(EngineLock& lock, DeviceAd
   return PlaceStatus::kNoPages;
 }
 
-// A block without a place may lie between the places in use. It displaces a later request, if it still lives by then.
-bool PageManager::PlaceInGap(uint64_t bytes, DeviceAddress* address) {
+// A block without a place may lie between the places in use, where at most `most_missing` chunks have no pages. It
+// displaces a later request, if it still lives by then.
+bool PageManager::PlaceInGap(PageScope& scope, uint64_t bytes, uint64_t most_missing, uint64_t create_up_to,
+                             DeviceAddress* address) {
   if (!envelope_.open() || mapping_entries_ != 0) return false;
-  uint64_t gap = UINT64_MAX;
-  DeviceAddress found = envelope_.FindGap(arena_, zone_, bytes, arena_.AlignmentOf(bytes), &gap);
-  for (const AddressRange& fragment : fragments_.ranges()) {
-    const DeviceAddress other = envelope_.FindGap(arena_, fragment, bytes, arena_.AlignmentOf(bytes), &gap);
-    if (other != 0) found = other;
-  }
-  *address = found;
-  return found != 0 && envelope_.Claim(found, bytes);
-}
-
-// The last resort on a full device: a gap that some pages were taken from.
-bool PageManager::MapGap(PageScope& scope, uint64_t bytes, DeviceAddress* address) {
-  if (PlaceInGap(bytes, address)) return true;
-  if (!envelope_.open() || mapping_entries_ != 0) return false;
-  uint64_t gap = UINT64_MAX;
-  *address = envelope_.FindGap(arena_, zone_, bytes, arena_.AlignmentOf(bytes), &gap, /*with_pages=*/false);
-  if (*address == 0 || !envelope_.Claim(*address, bytes)) return false;
-  if (MapPlace(scope, {*address, bytes}, zone_, /*create_up_to=*/0)) return true;
-  envelope_.Release(*address);
+  const uint64_t alignment = arena_.AlignmentOf(bytes);
+  ZoneGap gap = envelope_.FindGap(arena_, zone_, bytes, alignment);
+  for (const AddressRange& range : fragments_.ranges()) gap = envelope_.FindGap(arena_, range, bytes, alignment, gap);
+  if (gap.place == 0 || gap.missing > most_missing || !envelope_.Claim(gap.place, bytes)) return false;
+  *address = gap.place;
+  if (gap.missing == 0 || MapPlace(scope, {gap.place, bytes}, zone_, create_up_to)) return true;
+  envelope_.Release(gap.place);
   return false;
 }
 

@@ -117,6 +117,11 @@ class PageManager {
   // there are no addresses, or no pages in a fragment.
   bool TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments);
   void RetireEnvelopeZone();  // its blocks become ordinary ones
+  // Returns the lowest address for a block, not below `lowest` and at most `planned`, above the live block below that.
+  DeviceAddress LowestInEnvelope(DeviceAddress lowest, DeviceAddress planned, uint64_t bytes) const {
+    const uint64_t mask = arena_.AlignmentOf(bytes) - 1;
+    return std::min(planned, (std::max(lowest, envelope_.EndBelow(planned)) + mask) & ~mask);
+  }
   // Places a block at an address of the zone or a fragment. Maps pages where there are none.
   PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);
   // An iteration that the envelope served has ended. After 1, 2, 4, ... of them, gives back the memory outside the zone
@@ -165,8 +170,8 @@ class PageManager {
   bool CannotFit(PageScope& scope, const EngineRequest& request);
   uint64_t MissingChunksAtOwnPlace(const EngineRequest& request) const;
   bool MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address);
-  bool PlaceInGap(uint64_t bytes, DeviceAddress* address);
-  bool MapGap(PageScope& scope, uint64_t bytes, DeviceAddress* address);
+  bool PlaceInGap(PageScope& scope, uint64_t bytes, uint64_t most_missing, uint64_t create_up_to,
+                  DeviceAddress* address);
   bool MapPlace(PageScope& scope, const AddressRange& place, const AddressRange& within, uint64_t create_up_to);
   bool PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere, DeviceAddress* address);
   bool ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address);

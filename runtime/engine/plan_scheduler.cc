@@ -63,7 +63,10 @@ bool PlanScheduler::Marked(uint64_t count) const {
 void PlanScheduler::MaybeDetect() {
   const uint64_t count = parts_.history->Count();
   if (Marked(count) || parts_.envelope->change_due()) return;
-  if (parts_.envelope->active()) return parts_.envelope->Pause();  // what repeats now is not marked
+  if (parts_.envelope->active()) {  // what repeats now may not be marked
+    if (count - last_mark_ > 4 * longest_marked_ + 64) parts_.envelope->Pause();
+    return;
+  }
   ScriptSwitcher& scripts = *parts_.scripts;
   const size_t known = scripts.variants().size();
   if (count < next_detection_ && (known == 0 || count < next_shape_scan_)) return;
@@ -160,6 +163,7 @@ void PlanScheduler::Mark() {
     Post(std::move(job));
   }
   marked_length_ = count - last_mark_;
+  longest_marked_ = std::max(marked_length_, longest_marked_ - longest_marked_ / 16);
   last_mark_ = count;
   divergences_at_mark_ = scripts.Divergences();
   if (!scripts.follower().active()) stats.SetIterations(marks - 1, count);
@@ -172,7 +176,7 @@ void PlanScheduler::PostEnvelope() {
   parts_.envelope->TakeWork(&job);
   const EngineStats& stats = *parts_.stats;
   job.new_fragments = !parts_.envelope->active();
-  job.may_place = job.new_fragments || WithinPlanCredit(stats.plans(), stats.marks());
+  job.may_place = job.new_fragments || MayPlaceAgain(placements_, stats.plans() - placements_, stats.marks());
   Post(std::move(job));
 }
 
@@ -382,6 +386,7 @@ void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* c
     }
     learner_->Merge(job.marks[k], iteration, released_at);
   }
+  for (const auto& [entry, other] : job.met) learner_->Met(entry, other);
   if (learner_->Full()) {
     EngineLock lock(*parts_.mutex);
     parts_.envelope->GiveUp();
@@ -398,7 +403,10 @@ void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* c
   }
   std::shared_ptr<const EnvelopeScript> script = learner_->Script();
   EngineLock lock(*parts_.mutex);
-  if (place) parts_.stats->NotePlan();
+  if (place) {
+    ++placements_;
+    parts_.stats->NotePlan();
+  }
   if (place && parts_.stats->plans() > 1) parts_.stats->NoteReoptimization();
   if (script->places->zone_units > 0) parts_.envelope->SetPending(std::move(script));
 }

@@ -104,8 +104,10 @@ class PlanScheduler {
   uint64_t shape_scan_interval_ = kMinNewRequests;
   bool shapes_found_ = false;  // the last scan found some
   uint64_t divergences_at_scan_ = 0;
-  uint64_t last_mark_ = 0;      // requests before it
-  uint64_t marked_length_ = 0;  // requests between the last two
+  uint64_t last_mark_ = 0;       // requests before it
+  uint64_t marked_length_ = 0;   // requests between the last two
+  uint64_t longest_marked_ = 0;  // ... at most, lately: a short iteration says little about the next one
+  uint64_t placements_ = 0;      // of the envelope
   uint64_t divergences_at_mark_ = 0;
   uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again
   uint64_t job_replans_ = 0;    // number of the script whose requests the current job has; 0: none

@@ -13,6 +13,7 @@ constexpr size_t kSizes = 48, kContexts = 8, kReleases = 6;  // remembered by en
 constexpr size_t kSuccessors = 12, kBranches = 24;
 constexpr float kDecay = 0.9f;  // of a successor's weight, at each request of its entry
 constexpr int kNotReleased = 40;
+constexpr size_t kMostMet = 1 << 20;
 constexpr uint64_t kSlackUnits = 2048;  // loads that differ by 1 MiB are equal
 
 // Appends a value that is new, and drops the oldest one above `most`.
@@ -269,10 +270,8 @@ uint64_t Envelope::RoomLoadUnits() const {
   return moments_.Load(units);
 }
 
-Instance Envelope::ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const {
-  LiveMoments moments = moments_;
-  if (with_mistakes) moments.AddConflicts(mistaken_);
-  const auto residencies = moments.Residencies(static_cast<uint32_t>(entries_.size()));
+Instance Envelope::ToInstance(std::vector<uint32_t>* index) const {
+  const auto residencies = moments_.Residencies(static_cast<uint32_t>(entries_.size()));
   Instance instance;
   index->clear();
   const std::vector<uint32_t> units = PlacedUnits();
@@ -299,9 +298,47 @@ uint64_t EnvelopeEntry::HostBytes() const {
 }
 
 uint64_t Envelope::HostBytes() const {
+  constexpr uint64_t kNode = 6 * sizeof(uint64_t);  // of a tree
   uint64_t bytes = moments_.HostBytes() + (order_.capacity() + position_.capacity()) * sizeof(uint32_t);
+  bytes += met_.size() * kNode;
   for (const EnvelopeEntry& entry : entries_) bytes += entry.HostBytes();
   return bytes;
+}
+
+ConflictRows Envelope::Conflicts(const std::vector<uint32_t>& index) const {
+  ConflictRows rows(index.size());
+  for (size_t i = 0; i < index.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (moments_.Conflict(index[i], index[j])) rows.Set(i, j);
+    }
+  }
+  return rows;
+}
+
+std::vector<ConflictRows> Envelope::Wishes(const ConflictRows& conflicts, const std::vector<uint32_t>& index) const {
+  if (mistaken_.empty() && met_.empty()) return {};
+  std::vector<std::vector<size_t>> blocks_of(entries_.size());
+  for (size_t i = 0; i < index.size(); ++i) blocks_of[index[i]].push_back(i);
+  ConflictRows rows = conflicts;
+  for (const auto& [entry, other] : met_) {
+    for (const size_t i : blocks_of[entry]) {
+      for (const size_t j : blocks_of[other]) rows.Set(i, j);
+    }
+  }
+  std::vector<ConflictRows> wishes = {rows};
+  for (const auto& [taken, right] : mistaken_) {
+    for (size_t j = 0; j < index.size(); ++j) {
+      if (index[j] == taken || !moments_.Conflict(right, index[j])) continue;
+      for (const size_t i : blocks_of[taken]) rows.Set(i, j);
+    }
+  }
+  if (!mistaken_.empty()) wishes.push_back(std::move(rows));
+  return wishes;
+}
+
+void Envelope::Met(uint32_t entry, uint32_t other) {
+  if (entry == other || std::max(entry, other) >= entries_.size()) return;
+  if (met_.size() < kMostMet && met_.emplace(entry, other).second) changed_ = true;
 }
 
 }  // namespace hotpack

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "packer/types.h"
+#include "runtime/script/conflict_placement.h"
 #include "runtime/script/live_moments.h"
 #include "runtime/script/request_sign.h"
 #include "runtime/script/script.h"
@@ -103,10 +105,15 @@ class Envelope {
   uint32_t last_entry() const { return last_entry_; }
 
   // The packer's input. Block i belongs to entry (*index)[i]; an entry with two places has two blocks, one after the
-  // other. Sizes in bytes, with headroom. `with_mistakes`: an entry that was taken for another conflicts with all that
-  // the other conflicts with.
-  Instance ToInstance(bool with_mistakes, std::vector<uint32_t>* index) const;
-  bool Mistaken() const { return !mistaken_.empty(); }
+  // other. Sizes in bytes, with headroom.
+  Instance ToInstance(std::vector<uint32_t>* index) const;
+  // Returns the pairs of these blocks that may not overlap. O(blocks²).
+  ConflictRows Conflicts(const std::vector<uint32_t>& index) const;
+  // Returns pairs that had better not overlap either: first those that met at their places, then also those that an
+  // entry would meet that was taken for another. Empty if there are none. O(blocks² + mistakes · blocks).
+  std::vector<ConflictRows> Wishes(const ConflictRows& conflicts, const std::vector<uint32_t>& index) const;
+  // A request of `entry` found its place in use by a block of `other`.
+  void Met(uint32_t entry, uint32_t other);
   uint64_t LoadUnits() const;      // of the entries that have a place, without headroom
   uint64_t RoomLoadUnits() const;  // of their places
   // The size of an entry's place: with headroom if its size has changed. Of a size that grows most of the time, what it
@@ -142,6 +149,7 @@ class Envelope {
   LiveMoments moments_;
   std::vector<LiveBlock> live_;                          // in the order of their requests
   std::vector<std::pair<uint32_t, uint32_t>> mistaken_;  // (taken, right)
+  std::set<std::pair<uint32_t, uint32_t>> met_;
   uint32_t iterations_ = 0, last_entry_ = kNone, branch_ = 0;
   bool changed_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "runtime/script/plan_builder.h"
@@ -10,6 +11,10 @@ namespace hotpack {
 
 bool WithinPlanCredit(uint64_t plans, uint64_t iterations) {
   return plans < 1 || plans <= static_cast<uint64_t>(std::bit_width(iterations + 1) - 1);
+}
+
+bool MayPlaceAgain(uint64_t placements, uint64_t scripts, uint64_t iterations) {
+  return WithinPlanCredit(placements + std::min<uint64_t>(scripts, 2), iterations);
 }
 
 std::vector<EnvelopeRequest> EnvelopeIteration(const HistoryTail& tail, uint64_t begin, uint64_t end) {
@@ -38,15 +43,26 @@ bool EnvelopeLearner::Full() const {
   return members > settings_.most_moment_entries;
 }
 
-EnvelopeLearner::Packed EnvelopeLearner::PackEntries(bool with_mistakes, const std::vector<AddressRange>& fragments,
+EnvelopeLearner::Packed EnvelopeLearner::PackEntries(const std::vector<AddressRange>& fragments,
                                                      const std::atomic<bool>* cancel) const {
   Packed packed;
-  packed.instance = envelope_.ToInstance(with_mistakes, &packed.index);
+  packed.instance = envelope_.ToInstance(&packed.index);
   AlignLarge(settings_.large_alignment, &packed.instance);
   if (!fragments.empty()) {
     Clock length = 0;
     for (const Block& block : packed.instance.blocks) length = std::max(length, block.residency.back().end);
     packed.fragments = LayOut(fragments, settings_.large_alignment, length, &packed.instance, &packed.zone_offset);
+    // The zone begins at a chunk, in the space as on the device.
+    const auto chunk_units = static_cast<uint32_t>(settings_.chunk_bytes / kBlockUnit);
+    const uint32_t rest = packed.zone_offset % chunk_units;
+    if (rest != 0) {
+      Block wall;
+      wall.size = Bytes{chunk_units - rest} * Bytes{kBlockUnit};
+      wall.pinned = Offset{packed.zone_offset} * Offset{kBlockUnit};
+      wall.residency.push_back({0, length});
+      packed.instance.blocks.push_back(wall);
+      packed.zone_offset += chunk_units - rest;
+    }
   }
   WorkClock clock;
   PackOptions options;
@@ -54,7 +70,76 @@ EnvelopeLearner::Packed EnvelopeLearner::PackEntries(bool with_mistakes, const s
   options.cancel = cancel;
   if (settings_.logical_time) options.clock = &clock;
   packed.result = Pack(packed.instance, options);
+  if (packed.result.status == PackStatus::kOk) Improve(cancel, &packed);
   return packed;
+}
+
+// Returns the chunks of the zone that are in use, summed over all moments. O(members of the moments).
+uint64_t EnvelopeLearner::UsedChunks(const Packed& packed, const Placement& placement) const {
+  const auto chunk = static_cast<Bytes>(settings_.chunk_bytes);
+  const Offset zone = Offset{packed.zone_offset} * Offset{kBlockUnit};
+  std::vector<std::vector<std::pair<size_t, size_t>>> chunks_of(envelope_.entries().size());  // first, last
+  for (size_t i = 0; i < packed.index.size(); ++i) {
+    const Offset begin = placement.offsets[i] - zone;
+    if (begin < 0) continue;  // fragments are held anyway
+    chunks_of[packed.index[i]].emplace_back(begin / chunk, (begin + packed.instance.blocks[i].size - 1) / chunk);
+  }
+  std::vector<size_t> used_at(static_cast<size_t>(placement.height / chunk) + 1, SIZE_MAX);  // the last moment
+  uint64_t used = 0;
+  const auto& moments = envelope_.moments().moments();
+  for (size_t t = 0; t < moments.size(); ++t) {
+    for (const uint32_t entry : moments[t]) {
+      for (const auto& [first, last] : chunks_of[entry]) {
+        for (size_t c = first; c <= last; ++c) used += std::exchange(used_at[c], t) != t ? 1 : 0;
+      }
+    }
+  }
+  return used;
+}
+
+// Several placements of about the same height: the packer's, then those with small blocks together, and with large ones
+// that begin at chunks. A placement must have few chunks in use at its moments: where neighbours are not live together,
+// chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake. Many moments take
+// the packer long. If its time was too short for any solver, its blocks are stacked: the others replace it.
+void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
+  const ConflictRows conflicts = envelope_.Conflicts(packed->index);
+  const std::vector<ConflictRows> wishes = envelope_.Wishes(conflicts, packed->index);
+  const auto chunk = static_cast<Bytes>(settings_.chunk_bytes);
+  Instance aligned = packed->instance;
+  for (Block& block : aligned.blocks) {
+    if (block.pinned < 0 && block.size % chunk == 0) block.alignment = std::max(block.alignment, chunk);
+  }
+  ConflictPlacementOptions options;
+  options.enough = packed->result.lower_bound + chunk;
+  options.work = settings_.compared_pairs / 4;
+  options.cancel = cancel;
+  options.wishes = &wishes;
+  options.wish_cost = settings_.height_cost;
+  std::vector<Placement> candidates = {packed->result.placement};
+  for (const bool at_chunks : {false, true}) {
+    for (const Bytes small : {Bytes{0}, chunk}) {
+      if (packed->instance.blocks.size() > settings_.few_blocks && !(at_chunks && small == chunk)) continue;
+      options.small = small;
+      options.start = small == 0 && !at_chunks ? &packed->result.placement : nullptr;
+      std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed->instance, conflicts, options);
+      candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    }
+  }
+  Bytes lowest = candidates[0].height;
+  for (const Placement& each : candidates) lowest = std::min(lowest, each.height);
+  const auto highest = static_cast<Bytes>(static_cast<double>(lowest) * settings_.height_cost) + chunk;
+  std::erase_if(candidates, [&](const Placement& each) { return each.height > highest; });
+  std::vector<uint64_t> used;
+  for (const Placement& each : candidates) used.push_back(UsedChunks(*packed, each));
+  const auto fewest = static_cast<double>(*std::min_element(used.begin(), used.end()));
+  uint64_t least = UINT64_MAX;
+  for (size_t i = candidates.size(); i-- > 0;) {  // the last ones leave the largest gaps to what has no place
+    if (static_cast<double>(used[i]) > fewest * settings_.chunks_cost) continue;
+    const uint64_t violations = CountViolations(packed->instance, candidates[i], wishes);
+    if (violations >= least) continue;
+    least = violations;
+    packed->result.placement = candidates[i];
+  }
 }
 
 int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const std::atomic<bool>* cancel) {
@@ -62,18 +147,15 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
   const bool keeps = fragments == nullptr && places_ != nullptr;
   if (fragments != nullptr) fragments_ = *fragments;
   if (keeps && places_->fragments.empty()) fragments_.clear();
-  Packed best = PackEntries(/*with_mistakes=*/false, keeps ? fragments_ : std::vector<AddressRange>(), cancel);
+  Packed best = PackEntries(keeps ? fragments_ : std::vector<AddressRange>(), cancel);
   int64_t spent = best.result.nanoseconds;
-  const auto try_other = [&](bool with_mistakes, bool in_fragments, Bytes most) {
-    Packed other = PackEntries(with_mistakes, in_fragments ? fragments_ : std::vector<AddressRange>(), cancel);
-    spent += other.result.nanoseconds;
+  const auto replace_by = [&](Packed other, Bytes most) {
     if (other.result.status == PackStatus::kOk && other.ZoneBytes() <= most) best = std::move(other);
   };
-  if (!keeps && !fragments_.empty())
-    try_other(false, true, best.ZoneBytes() - static_cast<Bytes>(settings_.chunk_bytes));
-  if (envelope_.Mistaken()) {
-    const auto most = static_cast<Bytes>(static_cast<double>(best.ZoneBytes()) * settings_.mistake_cost);
-    try_other(true, !best.fragments.empty(), most);
+  if (!keeps && !fragments_.empty()) {
+    Packed other = PackEntries(fragments_, cancel);
+    spent += other.result.nanoseconds;
+    replace_by(std::move(other), best.ZoneBytes() - static_cast<Bytes>(settings_.chunk_bytes));
   }
   auto places = std::make_shared<EnvelopePlaces>();
   places->by_entry.resize(envelope_.entries().size());
@@ -83,10 +165,12 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
     place.offsets[place.room == 0 ? 0 : 1] = offset;
     place.room = envelope_.RoomUnits(best.index[i]);
   }
+  const ConflictRows conflicts = envelope_.Conflicts(best.index);
   places->fragments = std::move(best.fragments);
   places->zone_offset = best.zone_offset;
   places->zone_units = static_cast<uint64_t>(best.ZoneBytes()) / kBlockUnit;
   places->load_units = envelope_.RoomLoadUnits();
+  places->FindSupports(best.index, conflicts);
   places_ = std::move(places);
   envelope_.ClearChanged();
   return spent;

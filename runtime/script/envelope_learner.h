@@ -20,11 +20,15 @@ struct EnvelopeSettings {
   EnvelopeLimits limits;
   int64_t pack_ns = 1'000'000'000;  // for one placement
   bool logical_time = false;        // the limit counts work instead of time (packer/stop.h)
-  // Conflicts of mistakes are kept apart if that raises the height at most by this factor.
-  double mistake_cost = 1.02;
+  // A placement may be higher by the first factor, and have more chunks in use by the second one, than the best of all
+  // placements tried, if it keeps apart more of what met by mistake.
+  double height_cost = 1.05, chunks_cost = 1.04;
+  uint64_t compared_pairs = 20'000'000;   // to lower the height, for one placement: about 50 ms
+  uint64_t few_blocks = 6'000;            // of more, fewer placements are tried: each takes blocks² / 2 comparisons
   uint64_t large_alignment = kBlockUnit;  // bytes: of blocks of at least kLargeBlock
   uint64_t chunk_bytes = 2 << 20;         // the least by which fragments must lower the zone
-  // Bound the host memory: conflicts take entries² / 8 bytes, moments 4 bytes for each entry that they have.
+  // Bound the host memory: conflicts take entries² / 8 bytes, and four times that during a placement. Moments take 4
+  // bytes for each entry that they have.
   uint64_t most_entries = 20'000, most_moment_entries = 1 << 24;
 };
 
@@ -44,7 +48,8 @@ class EnvelopeLearner {
   }
   // Returns whether the envelope has outgrown its limits. It must not be merged into any more.
   bool Full() const;
-  bool changed() const { return envelope_.changed(); }  // since the last placement
+  void Met(uint32_t entry, uint32_t other) { envelope_.Met(entry, other); }  // as Envelope::Met
+  bool changed() const { return envelope_.changed(); }                       // since the last placement
   const Envelope& envelope() const { return envelope_; }
   const std::shared_ptr<const EnvelopePlaces>& places() const { return places_; }
 
@@ -63,8 +68,9 @@ class EnvelopeLearner {
     uint32_t zone_offset = 0;
     Bytes ZoneBytes() const { return result.placement.height - Bytes{zone_offset} * Bytes{kBlockUnit}; }
   };
-  Packed PackEntries(bool with_mistakes, const std::vector<AddressRange>& fragments,
-                     const std::atomic<bool>* cancel) const;
+  Packed PackEntries(const std::vector<AddressRange>& fragments, const std::atomic<bool>* cancel) const;
+  uint64_t UsedChunks(const Packed& packed, const Placement& placement) const;
+  void Improve(const std::atomic<bool>* cancel, Packed* packed) const;
 
   const EnvelopeSettings settings_;
   Envelope envelope_;
@@ -74,5 +80,9 @@ class EnvelopeLearner {
 
 // Returns whether a further plan is within the credit: plans grow with the logarithm of the iterations.
 bool WithinPlanCredit(uint64_t plans, uint64_t iterations);
+
+// The same for a placement of an envelope. `scripts`: plans of single iterations, made before. Two of them count: a job
+// whose iterations differ may have had many, and they must not use up the credit.
+bool MayPlaceAgain(uint64_t placements, uint64_t scripts, uint64_t iterations);
 
 }  // namespace hotpack

@@ -17,11 +17,48 @@ uint64_t ScriptBytes(const EnvelopeScript& script) {
   for (const EnvelopeEntry& entry : script.entries) bytes += entry.HostBytes();
   for (const auto* table : {&script.by_context, &script.by_units})
     bytes += table->size() * kNode + table->bucket_count() * kBucket;
-  if (script.places) bytes += script.places->by_entry.capacity() * sizeof(EnvelopePlace);
+  if (script.places == nullptr) return bytes;
+  bytes += script.places->by_entry.capacity() * sizeof(EnvelopePlace);
+  for (const EnvelopeSupport& support : script.places->supports)
+    bytes += sizeof(support) + support.places.capacity() * sizeof(support.places[0]);
   return bytes;
 }
 
 }  // namespace
+
+void EnvelopePlaces::FindSupports(const std::vector<uint32_t>& index, const ConflictRows& conflicts) {
+  supports.assign(2 * by_entry.size(), {});
+  std::vector<uint32_t> place_of;  // by block
+  for (const uint32_t entry : index) {
+    const bool second = !place_of.empty() && place_of.back() == PlaceIndex(entry, 0);
+    place_of.push_back(PlaceIndex(entry, second ? 1 : 0));
+  }
+  const auto begin_of = [&](uint32_t place) { return by_entry[place / 2].offsets[place % 2]; };
+  std::vector<EnvelopeSupport::Place> below;
+  for (size_t i = 0; i < index.size(); ++i) {
+    const uint32_t begin = begin_of(place_of[i]);
+    EnvelopeSupport& support = supports[place_of[i]];
+    support.floor = FloorOf(begin);
+    below.clear();
+    for (size_t j = 0; j < index.size(); ++j) {
+      const uint32_t top = begin_of(place_of[j]) + by_entry[index[j]].room;
+      if (j != i && top <= begin && top > support.floor && conflicts.At(i, j)) below.push_back({place_of[j], top});
+    }
+    std::sort(below.begin(), below.end(), [](const auto& a, const auto& b) { return a.top > b.top; });
+    if (below.size() > kSupports) {
+      support.floor = below[kSupports].top;
+      below.resize(kSupports);
+    }
+    support.places = below;
+  }
+}
+
+uint32_t EnvelopePlaces::FloorOf(uint32_t offset) const {
+  if (offset >= zone_offset) return zone_offset;
+  const auto after = std::upper_bound(fragments.begin(), fragments.end(), offset,
+                                      [](uint32_t at, const Fragment& fragment) { return at < fragment.offset; });
+  return std::prev(after)->offset;
+}
 
 uint64_t EnvelopePlaces::AddressOf(uint32_t offset, uint64_t zone) const {
   if (offset >= zone_offset) return zone + uint64_t{offset - zone_offset} * kBlockUnit;

@@ -19,14 +19,32 @@ struct EnvelopePlace {
   bool operator==(const EnvelopePlace&) const = default;
 };
 
+// What lies below a place: how far down its block may lie, since blocks below may be smaller than their places.
+struct EnvelopeSupport {
+  struct Place {
+    uint32_t place = 0;  // index, as in EnvelopePlaces::supports
+    uint32_t top = 0;    // its end, in units
+  };
+  uint32_t floor = 0;         // units: of the zone or fragment, or the end of places that are not listed
+  std::vector<Place> places;  // that end above the floor and at most at the place, and conflict with it; highest first
+};
+
 // A placement of an envelope's entries.
 struct EnvelopePlaces {
-  std::vector<EnvelopePlace> by_entry;  // entries that came later have none
-  std::vector<Fragment> fragments;      // memory outside the zone that is held anyway, ascending
-  uint32_t zone_offset = 0;             // where the zone begins in the space
-  uint64_t zone_units = 0;              // its height
-  uint64_t load_units = 0;              // of all rooms: no placement is lower, zone and fragments together
+  static constexpr size_t kSupports = 8;  // that a place lists
+  static uint32_t PlaceIndex(uint32_t entry, uint32_t which) { return 2 * entry + which; }
 
+  std::vector<EnvelopePlace> by_entry;    // entries that came later have none
+  std::vector<EnvelopeSupport> supports;  // by PlaceIndex
+  std::vector<Fragment> fragments;        // memory outside the zone that is held anyway, ascending
+  uint32_t zone_offset = 0;               // where the zone begins in the space
+  uint64_t zone_units = 0;                // its height
+  uint64_t load_units = 0;                // of all rooms: no placement is lower, zone and fragments together
+
+  // Fills in `supports`. `index`: the entries of the first blocks of `conflicts`, as Envelope::ToInstance returns them.
+  // O(blocks²).
+  void FindSupports(const std::vector<uint32_t>& index, const ConflictRows& conflicts);
+  uint32_t FloorOf(uint32_t offset) const;  // where the zone or fragment begins that has the offset
   // Returns the device address of an offset. `zone`: the zone's beginning.
   uint64_t AddressOf(uint32_t offset, uint64_t zone) const;
   const EnvelopePlace* Find(uint32_t entry) const {

@@ -1,7 +1,6 @@
 #include "runtime/script/live_moments.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 namespace hotpack {
@@ -51,48 +50,6 @@ void LiveMoments::Close() {
   if (!fresh_) return;
   fresh_ = false;
   moments_.push_back(live_);
-}
-
-// Each pair gets moments of its own. In those of the second entry it would also conflict with other pairs' first ones.
-void LiveMoments::AddConflicts(const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  const size_t words = moments_.size() / 64 + 1;
-  std::vector<std::vector<uint64_t>> moments_of(conflicts_.size());  // bits
-  for (size_t t = 0; t < moments_.size(); ++t) {
-    for (const uint32_t entry : moments_[t]) {
-      moments_of[entry].resize(words, 0);
-      moments_of[entry][t / 64] |= uint64_t{1} << (t % 64);
-    }
-  }
-  const auto common_moment = [&](uint32_t a, uint32_t b) {
-    for (size_t w = 0; w < words; ++w) {
-      const uint64_t both = moments_of[a][w] & moments_of[b][w];
-      if (both != 0) return w * 64 + static_cast<size_t>(std::countr_zero(both));
-    }
-    return SIZE_MAX;
-  };
-  for (const auto& [entry, other] : pairs) {
-    if (std::max(entry, other) >= moments_of.size() || moments_of[other].empty()) continue;
-    const std::vector<uint64_t> wanted = conflicts_[other];
-    for (size_t w = 0, bit = 0; w < wanted.size();) {
-      const uint64_t has = w < conflicts_[entry].size() ? conflicts_[entry][w] : 0;
-      const uint64_t missing = wanted[w] & ~has & (bit < 64 ? ~uint64_t{0} << bit : 0);
-      if (missing == 0) {
-        ++w;
-        bit = 0;
-        continue;
-      }
-      bit = static_cast<size_t>(std::countr_zero(missing));
-      const auto each = static_cast<uint32_t>(w * 64 + bit++);
-      if (each == entry || moments_of[each].empty()) continue;
-      const size_t t = common_moment(other, each);
-      if (t == SIZE_MAX) continue;  // they conflict by an earlier pair alone
-      std::vector<uint32_t> moment = {entry};
-      for (const uint32_t member : moments_[t]) {
-        if (member != entry && SetConflict(entry, member)) moment.push_back(member);
-      }
-      moments_.push_back(std::move(moment));
-    }
-  }
 }
 
 std::vector<absl::InlinedVector<Residency, 1>> LiveMoments::Residencies(uint32_t entries) const {

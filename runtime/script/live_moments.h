@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "packer/types.h"
@@ -22,8 +21,6 @@ class LiveMoments {
   void Died(uint32_t entry);  // at least one block of it must be live
   // Ends the current moment, as a release does: what is live now is kept if any pair of it is new.
   void Close();
-  // Makes the first entry of each pair conflict with all that the second one conflicts with. O(moments · entries).
-  void AddConflicts(const std::vector<std::pair<uint32_t, uint32_t>>& pairs);
 
   bool Conflict(uint32_t a, uint32_t b) const;
   // Returns whether two blocks of the entry were live at once.

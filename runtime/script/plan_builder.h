@@ -39,8 +39,9 @@ struct PlanJob {
   std::vector<uint64_t> marks;
   std::vector<uint32_t> taken;  // the entries whose places the requests from taken_first on got; kNone: none
   uint64_t taken_first = 0;
-  bool may_place = false;      // a new placement is due
-  bool new_fragments = false;  // kEnvelope: none is followed, so other fragments may be used
+  std::vector<std::pair<uint32_t, uint32_t>> met;  // entries whose requests found the others' blocks at their places
+  bool may_place = false;                          // a new placement is due
+  bool new_fragments = false;                      // kEnvelope: none is followed, so other fragments may be used
 };
 
 // Returns the profile that a job names or finds in the history. Returns nothing if no profile is worth a new script.

@@ -158,6 +158,65 @@ TEST(EngineEnvelope, WaitsWhileTheJobDoesNotMarkItsIterations) {
   EXPECT_GE(Planned(job, job.shares().size() - 6), 950u) << job.History();
 }
 
+// Lengths that differ by much are no sign that the job has stopped marking its iterations.
+TEST(EngineEnvelope, AShortIterationBeforeALongOneIsNoWait) {
+  std::mt19937_64 random(1);
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  constexpr int kSteps = 60;
+  for (int i = 0; i < kSteps; ++i) {
+    const uint64_t layers = i % 4 == 2 ? 5 : i % 4 == 3 ? 300 + random() % 20 : 150 + random() % 100;
+    job.Play([&] {
+      std::vector<DeviceAddress> live;
+      for (uint64_t l = 0; l < layers; ++l) live.push_back(job.Ask((8 + l % 5) * kKiB));
+      while (!live.empty()) {
+        job.Give(live.back());
+        live.pop_back();
+        job.Touch(20 * kKiB);
+      }
+      job.engine().Mark();
+    });
+  }
+  EXPECT_LE(static_cast<double>(job.engine().Stats().plans), 1 + std::log2(kSteps)) << job.History();
+  EXPECT_GE(Planned(job, 5), 900u) << job.History();
+}
+
+// A router divides the same number of tokens among experts, each time in another way. The places have room for the
+// most that each gets. Their blocks are smaller, and about as large as a chunk: each could use two in part.
+TEST(EngineEnvelope, BlocksSmallerThanTheirPlacesLieCloseTogether) {
+  const auto play = [](bool envelopes) {
+    std::mt19937_64 random(1);
+    Job job(4096 * Job::kMiB, LogicalTime(envelopes));
+    uint64_t held = 0;
+    for (int i = 0; i < 60; ++i) {
+      job.engine().ResetPeak();
+      job.Play([&] {
+        constexpr uint64_t kExperts = 8, kTokens = 1600;
+        std::vector<DeviceAddress> blocks;
+        for (int layer = 0; layer < 6; ++layer) {
+          uint64_t left = kTokens;
+          for (uint64_t e = 0; e < kExperts; ++e) {
+            const uint64_t mean = left / (kExperts - e);
+            const uint64_t tokens = e + 1 == kExperts ? left : mean / 4 + random() % (mean * 3 / 2);
+            left -= tokens;
+            blocks.push_back(job.Ask(tokens * 512));
+          }
+        }
+        while (!blocks.empty()) {
+          job.Give(blocks.back());
+          blocks.pop_back();
+        }
+        job.engine().Mark();
+      });
+      if (i >= 40) held = std::max(held, job.engine().Usage().held_peak);
+    }
+    std::printf("held %.2f MiB, planned %zu of 1000\n", static_cast<double>(held) / Job::kMiB,
+                static_cast<size_t>(Planned(job, 40)));
+    return held;
+  };
+  const uint64_t without = play(false);
+  EXPECT_LE(play(true), without + without / 3) << "two fifths more, if each lay at its own place";
+}
+
 // Places take no memory from a device that best fit has enough of.
 TEST(EngineEnvelope, FitsWhereBestFitDoes) {
   const auto fits = [](uint64_t device_bytes, bool envelopes) {

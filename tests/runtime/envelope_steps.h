@@ -27,7 +27,8 @@ class EnvelopeJob {
   // What the next request would show.
   hotpack::RequestSign Sign(uint32_t units) const { return context_.Sign(units); }
   // Ends the iteration and merges it. Returns the entries of its requests.
-  std::vector<uint32_t> End(hotpack::Envelope* envelope) {
+  template <typename Merger>  // an Envelope, or an EnvelopeLearner
+  std::vector<uint32_t> End(Merger* envelope) {
     for (size_t i = 0; i < iteration_.size(); ++i) iteration_[i].released = released_[first_ + i];
     const std::vector<uint32_t> entries =
         envelope->Merge(first_, iteration_, [this](uint64_t ordinal) { return released_[ordinal]; });

@@ -98,7 +98,7 @@ TEST(Envelope, WhatStaysHasNoPlace) {
     job.End(&envelope);
   }
   std::vector<uint32_t> index;
-  envelope.ToInstance(false, &index);
+  envelope.ToInstance(&index);
   const auto weight =
       static_cast<uint32_t>(std::find_if(envelope.entries().begin(), envelope.entries().end(),
                                          [](const EnvelopeEntry& entry) { return entry.max_units == 1000; }) -
@@ -124,7 +124,7 @@ TEST(Envelope, AnEntryThatOverlapsItselfHasTwoPlaces) {
   PlayStep(Layers{}, &job);
   entries = job.End(&envelope);
   std::vector<uint32_t> index;
-  const Instance instance = envelope.ToInstance(false, &index);
+  const Instance instance = envelope.ToInstance(&index);
   EXPECT_EQ(std::count(index.begin(), index.end(), entries[0]), 2);
   const PackResult packed = Pack(instance);
   ASSERT_EQ(packed.status, PackStatus::kOk);
@@ -141,7 +141,7 @@ TEST(Envelope, SizesThatChangeHaveHeadroom) {
   Step({.length = 10}, &job, &envelope);
   Step({.length = 12}, &job, &envelope);
   std::vector<uint32_t> index;
-  const Instance instance = envelope.ToInstance(false, &index);
+  const Instance instance = envelope.ToInstance(&index);
   for (size_t i = 0; i < index.size(); ++i) {
     const EnvelopeEntry& entry = envelope.entries()[index[i]];
     EXPECT_EQ(instance.blocks[i].size, (entry.changes > 0 ? (entry.max_units * 3 + 1) / 2 : entry.max_units) * 512);
@@ -181,7 +181,6 @@ TEST(Envelope, MistakesConflict) {
   EnvelopeJob job;
   Step({}, &job, &envelope);
   const std::vector<uint32_t> entries = Step({}, &job, &envelope);
-  EXPECT_FALSE(envelope.Mistaken());
   // The first request was served at the last one's place.
   std::vector<uint64_t> open;
   bool first = true;
@@ -194,13 +193,17 @@ TEST(Envelope, MistakesConflict) {
       },
       [&](uint64_t ordinal) { job.Release(ordinal); });
   EXPECT_EQ(job.End(&envelope), entries);
-  EXPECT_TRUE(envelope.Mistaken());
   std::vector<uint32_t> index;
-  const Instance apart = envelope.ToInstance(true, &index);
-  const PackResult packed = Pack(apart);
+  const Instance apart = envelope.ToInstance(&index);
+  const ConflictRows conflicts = envelope.Conflicts(index);
+  ConflictPlacementOptions options;
+  const std::vector<ConflictRows> wishes = envelope.Wishes(conflicts, index);
+  options.wishes = &wishes;
+  options.wish_cost = 2;
+  const Placement placement = PlaceByConflicts(apart, conflicts, options).at(1);
   const auto place = [&](uint32_t entry) {
     const size_t i = static_cast<size_t>(std::find(index.begin(), index.end(), entry) - index.begin());
-    return std::pair{packed.placement.offsets[i], packed.placement.offsets[i] + apart.blocks[i].size};
+    return std::pair{placement.offsets[i], placement.offsets[i] + apart.blocks[i].size};
   };
   const auto taken = place(entries.back()), right = place(entries.front());
   EXPECT_TRUE(taken.second <= right.first || right.second <= taken.first);
@@ -237,7 +240,7 @@ TEST(Envelope, PlacesServeEveryIterationSeen) {
       seen.push_back(step);
     }
     std::vector<uint32_t> index;
-    const Instance instance = envelope.ToInstance(false, &index);
+    const Instance instance = envelope.ToInstance(&index);
     PackOptions options;
     options.time_limit_ns = 20'000'000;
     const PackResult packed = Pack(instance, options);

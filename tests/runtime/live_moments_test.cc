@@ -76,23 +76,6 @@ TEST(LiveMoments, TwoLiveBlocksOfAnEntryOverlap) {
   EXPECT_TRUE(moments.Conflict(0, 1)) << "one block is still live";
 }
 
-// Those that stood for the same entry do not conflict with each other.
-TEST(LiveMoments, AMistakeAddsTheConflictsOfTheRightEntry) {
-  LiveMoments moments;
-  for (const uint32_t entry : {0u, 1u, 2u}) {  // entry 3 lives through the first of them only
-    if (entry == 0) moments.Born(3);
-    moments.Born(entry);
-    moments.Died(entry);
-    if (entry == 0) moments.Died(3);
-  }
-  moments.AddConflicts({{1, 0}, {2, 0}});
-  EXPECT_TRUE(moments.Conflict(1, 3));
-  EXPECT_TRUE(moments.Conflict(2, 3));
-  EXPECT_TRUE(moments.Conflict(1, 0));
-  EXPECT_FALSE(moments.Conflict(1, 2));
-  EXPECT_EQ(moments.Load({1, 10, 10, 5}), 1u + 5 + 10);
-}
-
 // Random lives: the pairs that met, each in a moment; no other pair; the load of one iteration.
 TEST(LiveMoments, AgreesWithAllPairs) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {

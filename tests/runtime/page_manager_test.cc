@@ -292,7 +292,9 @@ TEST_F(PageManagerTest, AnEntryThatGetsNoPagesIsGivenUp) {
 
 class EnvelopePlacesTest : public PageManagerTest {
  protected:
-  EnvelopePlacesTest() : PageManagerTest(4 * kChunk) { EXPECT_TRUE(pages_.TakeEnvelopeZone(4 * kChunk, {})); }
+  explicit EnvelopePlacesTest(uint64_t chunks = 4) : PageManagerTest(chunks * kChunk) {
+    EXPECT_TRUE(pages_.TakeEnvelopeZone(chunks * kChunk, {}));
+  }
   // In bytes from the zone's beginning.
   PageManager::PlaceStatus Place(uint64_t offset, uint64_t bytes) {
     EngineLock lock(mutex_);
@@ -342,6 +344,34 @@ TEST_F(EnvelopePlacesTest, GiveTheirGapsOnAFullDevice) {
   ASSERT_EQ(Grow(2 * kChunkUnits, &address), PageManager::GrowStatus::kOk) << "two of the chunks are in use in part";
   EXPECT_EQ(address, pages_.zone().begin + kHalf);
   EXPECT_EQ(Place(kChunk, 512), PageManager::PlaceStatus::kInUse);
+}
+
+class EnvelopeGapsTest : public EnvelopePlacesTest {
+ protected:
+  EnvelopeGapsTest() : EnvelopePlacesTest(16) {}
+};
+
+// Beyond what is live, a block lies where it needs the fewest new pages: here the gap has most of them.
+TEST_F(EnvelopeGapsTest, TakeABlockThatWouldNeedMorePagesElsewhere) {
+  ASSERT_EQ(Place(8 * kChunk, 3 * kChunk), PageManager::PlaceStatus::kPlaced);
+  Free(8 * kChunk, 3 * kChunk);
+  for (const uint64_t chunk : {0, 4, 5, 6}) ASSERT_EQ(Place(chunk * kChunk, 512), PageManager::PlaceStatus::kPlaced);
+  ASSERT_EQ(Place(3 * kChunk - 512, 512), PageManager::PlaceStatus::kPlaced);
+  ASSERT_EQ(pages_.arena().held(), 5 * kChunk);
+  DeviceAddress address = 0;
+  ASSERT_EQ(Grow(2 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  EXPECT_EQ(address, pages_.zone().begin + 512);
+  EXPECT_EQ(pages_.arena().held(), 6 * kChunk) << "elsewhere it would need two";
+  EXPECT_EQ(Place(kChunk, 512), PageManager::PlaceStatus::kInUse);
+}
+
+TEST_F(EnvelopeGapsTest, BlocksLieAsLowAsTheOneBelow) {
+  const DeviceAddress zone = pages_.zone().begin;
+  EXPECT_EQ(pages_.LowestInEnvelope(zone, zone + kChunk, 512), zone);
+  ASSERT_EQ(Place(0, 1024), PageManager::PlaceStatus::kPlaced);
+  EXPECT_EQ(pages_.LowestInEnvelope(zone, zone + kChunk, 512), zone + 1024) << "a block lives there";
+  EXPECT_EQ(pages_.LowestInEnvelope(zone + 2048, zone + kChunk, 512), zone + 2048);
+  EXPECT_EQ(pages_.LowestInEnvelope(zone, zone + 512, 512), zone + 512) << "never above its own place";
 }
 
 TEST_F(EnvelopePlacesTest, BecomeOrdinaryMemoryAroundTheirBlocks) {

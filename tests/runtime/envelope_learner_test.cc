@@ -1,0 +1,155 @@
+// Placements of envelopes: their height, their pages, the credit for them.
+#include "runtime/script/envelope_learner.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/runtime/envelope_steps.h"
+
+namespace hotpack {
+namespace {
+
+using hotpack_test::EnvelopeJob;
+using hotpack_test::Layers;
+using hotpack_test::PlayStep;
+
+// One iteration: calls play(job).
+template <typename Play>
+std::vector<uint32_t> Learn(EnvelopeLearner* learner, EnvelopeJob* job, Play play) {
+  play(job);
+  return job->End(learner);
+}
+
+uint32_t OffsetOf(const EnvelopeLearner& learner, uint32_t entry) {
+  const EnvelopePlace* place = learner.places()->Find(entry);
+  return place == nullptr ? kNone : place->offsets[0];
+}
+
+TEST(EnvelopeLearner, WithoutTimeForThePackerNothingIsStacked) {
+  EnvelopeSettings settings;
+  settings.pack_ns = 0;
+  EnvelopeLearner learner(settings);
+  EnvelopeJob job;
+  for (int i = 0; i < 3; ++i) Learn(&learner, &job, [&](EnvelopeJob* each) { PlayStep(Layers{40, 100}, each); });
+  learner.Place();
+  EXPECT_LE(learner.places()->zone_units, learner.places()->load_units * 11 / 10 + 4096);
+}
+
+// Two blocks that were never live together may share memory, until a request finds the other one's block at its place.
+TEST(EnvelopeLearner, WhatMetKeepsApart) {
+  EnvelopeSettings settings;
+  settings.height_cost = 2;
+  settings.chunks_cost = 2;
+  EnvelopeLearner learner(settings);
+  EnvelopeJob job;
+  const auto step = [](EnvelopeJob* each) {
+    for (const uint32_t units : {3000u, 2000u}) each->Release(each->Request(units));
+  };
+  Learn(&learner, &job, step);
+  const std::vector<uint32_t> entries = Learn(&learner, &job, step);
+  learner.Place();
+  EXPECT_EQ(OffsetOf(learner, entries[0]), OffsetOf(learner, entries[1]));
+  EXPECT_FALSE(learner.changed());
+  learner.Met(entries[0], entries[0]);
+  learner.Met(entries[0], 1000);
+  EXPECT_FALSE(learner.changed()) << "no pair of entries";
+  learner.Met(entries[0], entries[1]);
+  EXPECT_TRUE(learner.changed());
+  learner.Place();
+  EXPECT_NE(OffsetOf(learner, entries[0]), OffsetOf(learner, entries[1]));
+}
+
+// Small blocks between large ones of which only some are live would each use a chunk.
+TEST(EnvelopeLearner, SmallBlocksShareChunks) {
+  constexpr uint32_t kChunkUnits = 4096;
+  EnvelopeLearner learner({});
+  EnvelopeJob job;
+  std::vector<uint32_t> entries;
+  for (int i = 0; i < 2; ++i) {
+    entries = Learn(&learner, &job, [&](EnvelopeJob* each) {
+      std::vector<uint64_t> small, large;
+      for (uint32_t k = 0; k < 12; ++k) {
+        large.push_back(each->Request(kChunkUnits + 300 + k));
+        small.push_back(each->Request(40 + k));
+      }
+      for (const uint64_t block : large) each->Release(block);
+      each->Request(7);
+      for (const uint64_t block : small) each->Release(block);
+    });
+  }
+  learner.Place();
+  std::set<uint32_t> chunks;
+  for (size_t k = 1; k < 24; k += 2) chunks.insert(OffsetOf(learner, entries[k]) / kChunkUnits);
+  EXPECT_EQ(chunks.size(), 1u);
+}
+
+TEST(EnvelopeLearner, BlocksOfWholeChunksBeginAtChunks) {
+  constexpr uint32_t kChunkUnits = 4096;
+  EnvelopeLearner learner({});
+  EnvelopeJob job;
+  std::vector<uint32_t> entries;
+  for (int i = 0; i < 2; ++i) {
+    entries = Learn(&learner, &job, [&](EnvelopeJob* each) {
+      std::vector<uint64_t> live;
+      for (uint32_t k = 0; k < 12; ++k) {
+        live.push_back(each->Request(k % 3 == 0 ? 100 : (k % 4 + 1) * kChunkUnits));
+      }
+      while (!live.empty()) {
+        each->Release(live.back());
+        live.pop_back();
+        each->Release(each->Request(50));
+      }
+    });
+  }
+  learner.Place();
+  for (size_t k = 0; k < 12; ++k) {
+    if (k % 3 != 0) EXPECT_EQ(OffsetOf(learner, entries[k]) % kChunkUnits, 0u) << k;
+  }
+}
+
+TEST(EnvelopeLearner, ScriptsMadeBeforeDoNotUseUpTheCredit) {
+  EXPECT_TRUE(MayPlaceAgain(1, 30, 7));
+  EXPECT_FALSE(MayPlaceAgain(2, 30, 7)) << "two of them count";
+  EXPECT_TRUE(MayPlaceAgain(3, 0, 7));
+  EXPECT_FALSE(MayPlaceAgain(4, 0, 7));
+}
+
+// Places from below: a (entry 0), b on it, c on b. c may lie on what a and b leave free, if both are live with it.
+TEST(EnvelopePlaces, ListWhatSupportsAPlace) {
+  EnvelopePlaces places;
+  places.by_entry = {{10, {0, kNone}}, {20, {10, kNone}}, {5, {30, kNone}}, {30, {0, kNone}}};
+  ConflictRows conflicts(4);
+  conflicts.Set(0, 1);
+  conflicts.Set(0, 2);
+  conflicts.Set(1, 2);
+  places.FindSupports({0, 1, 2, 3}, conflicts);
+  const auto& supports = places.supports;
+  ASSERT_EQ(supports.size(), 8u);
+  const uint32_t c = EnvelopePlaces::PlaceIndex(2, 0);
+  EXPECT_EQ(supports[c].floor, 0u);
+  ASSERT_EQ(supports[c].places.size(), 2u) << "entry 3 is never live with it";
+  EXPECT_EQ(supports[c].places[0].place, EnvelopePlaces::PlaceIndex(1, 0));
+  EXPECT_EQ(supports[c].places[0].top, 30u);
+  EXPECT_EQ(supports[c].places[1].top, 10u);
+  EXPECT_TRUE(supports[EnvelopePlaces::PlaceIndex(3, 0)].places.empty());
+}
+
+TEST(EnvelopePlaces, ListNothingBelowTheZoneOrTheFragment) {
+  EnvelopePlaces places;
+  places.fragments = {{5, 10, 1 << 20}, {20, 10, 2 << 20}};
+  places.zone_offset = 40;
+  places.by_entry = {{4, {5, kNone}}, {4, {20, kNone}}, {4, {26, kNone}}, {4, {40, kNone}}};
+  ConflictRows conflicts(4);
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j < i; ++j) conflicts.Set(i, j);
+  }
+  places.FindSupports({0, 1, 2, 3}, conflicts);
+  EXPECT_EQ(places.supports[EnvelopePlaces::PlaceIndex(2, 0)].floor, 20u);
+  EXPECT_EQ(places.supports[EnvelopePlaces::PlaceIndex(2, 0)].places.size(), 1u);
+  EXPECT_EQ(places.supports[EnvelopePlaces::PlaceIndex(3, 0)].floor, 40u);
+  EXPECT_TRUE(places.supports[EnvelopePlaces::PlaceIndex(3, 0)].places.empty());
+}
+
+}  // namespace
+}  // namespace hotpack
