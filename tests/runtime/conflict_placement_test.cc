@@ -153,9 +153,13 @@ TEST(ConflictPlacement, RandomInstances) {
         const Block& block = instance.blocks[i];
         EXPECT_EQ(placement.offsets[i] % block.alignment, 0);
         EXPECT_LE(placement.offsets[i] + block.size, placement.height);
-        if (block.pinned >= 0) EXPECT_EQ(placement.offsets[i], block.pinned);
+        if (block.pinned >= 0) {
+          EXPECT_EQ(placement.offsets[i], block.pinned);
+        }
         for (size_t j = 0; j < i && j < count; ++j) {
-          if (i >= count || conflicts.At(i, j)) EXPECT_FALSE(Overlap(instance, placement, i, j));
+          if (i >= count || conflicts.At(i, j)) {
+            EXPECT_FALSE(Overlap(instance, placement, i, j));
+          }
         }
       }
     }

@@ -104,7 +104,9 @@ TEST(EnvelopeLearner, BlocksOfWholeChunksBeginAtChunks) {
   }
   learner.Place();
   for (size_t k = 0; k < 12; ++k) {
-    if (k % 3 != 0) EXPECT_EQ(OffsetOf(learner, entries[k]) % kChunkUnits, 0u) << k;
+    if (k % 3 != 0) {
+      EXPECT_EQ(OffsetOf(learner, entries[k]) % kChunkUnits, 0u) << k;
+    }
   }
 }
 
