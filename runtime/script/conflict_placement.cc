@@ -98,7 +98,8 @@ std::vector<uint32_t> Reorder(const Instance& instance, const FirstFit& first_fi
 
 std::vector<Placement> PlaceByConflicts(const Instance& instance, const ConflictRows& conflicts,
                                         const ConflictPlacementOptions& options) {
-  constexpr int kPatience = 12;  // rounds without a lower placement, before the next one begins with the best order
+  constexpr int kPatience = 12;   // rounds without a lower placement, before the next one begins with the best order
+  constexpr int kHopeless = 480;  // ... before the search ends: with few blocks they take little time
   const std::vector<Block>& blocks = instance.blocks;
   FirstFit first_fit(instance, conflicts, options);
   std::vector<uint32_t> by_size(blocks.size());
@@ -122,7 +123,8 @@ std::vector<Placement> PlaceByConflicts(const Instance& instance, const Conflict
   }
   order = best_order;
   Placement last = best;
-  for (int since = 0; best.height > options.enough && first_fit.compared() < options.work && !first_fit.Cancelled();) {
+  for (int since = 0; since < kHopeless && best.height > options.enough && first_fit.compared() < options.work &&
+                      !first_fit.Cancelled();) {
     order = Reorder(instance, first_fit, last, options.enough, order);
     last = first_fit.Place(order);
     if (last.height < best.height) {
