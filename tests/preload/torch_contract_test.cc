@@ -43,6 +43,8 @@ const Case kCases[] = {
     {"ReleasedBeforeTheSecondStream", "late"},
     {"StreamsThatEnd", "ended"},
     {"StreamOfAnotherOnesHandle", "returned"},
+    {"StreamOfAnotherOnesHandleWithoutEventsAtReleases", "returned", {{"HOTPACK_RELEASE_EVENTS", "0"}}},
+    {"PoolWithoutEventsAtReleases", "unseen", {{"HOTPACK_RELEASE_EVENTS", "0"}}},
     {"UseTold", "recorded"},
     {"UseToldLeftToTheDriver", "recorded", {{"HOTPACK", "0"}}},
     {"UseToldRecorded", "recorded", {{"HOTPACK", "record"}}},

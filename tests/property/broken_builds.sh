@@ -138,7 +138,7 @@ pool_program() {
 }
 pool_programs() {
   pool_program pool && pool_program unseen && pool_program late && pool_program ended && pool_program returned &&
-    pool_program recorded &&
+    pool_program returned HOTPACK_RELEASE_EVENTS=0 && pool_program recorded &&
     pool_program other_device && pool_program captured_request && pool_program captured_release &&
     pool_program unseen HOTPACK=0 && pool_program recorded_on_stream HOTPACK=0 && pool_program other_device HOTPACK=0 &&
     pool_program captured_request HOTPACK=0 && pool_program captured_again HOTPACK=0 SIMGPU_DELAY=200
