@@ -119,7 +119,8 @@ TEST_P(RandomPrograms, AreServedRight) {
   EXPECT_GT(sum.at("requests"), sum.at("operations") / 8);
   // The order of threads is the scheduler's, and so is how much of it repeats.
   EXPECT_GT(sum.at("planned"), sum.at("requests") / (GetParam().threads > 1 ? 60 : 20));
-  EXPECT_GT(sum.at("displaced"), sum.at("requests") / 100);
+  // Few places of an envelope are in use, because it knows what was ever live together.
+  EXPECT_GT(sum.at("displaced"), sum.at("requests") / (GetParam().varied ? 1000 : 100));
   EXPECT_GT(sum.at("plans"), sum.at("operations") / 20000);
   for (const char* kind : {"releases", "uses", "edges", "streams", "captures", "graph_launches"}) {
     EXPECT_GT(sum.at(kind), 0u) << kind;
