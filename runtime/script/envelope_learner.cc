@@ -8,6 +8,12 @@
 #include "runtime/script/plan_builder.h"
 
 namespace hotpack {
+namespace {
+
+constexpr size_t kMostRows = 4000;  // blocks whose conflicts are held as rows: 2 MB each time
+
+}  // namespace
+
 
 bool WithinPlanCredit(uint64_t plans, uint64_t iterations) {
   return plans < 1 || plans <= static_cast<uint64_t>(std::bit_width(iterations + 1) - 1);
@@ -102,6 +108,7 @@ uint64_t EnvelopeLearner::UsedChunks(const Packed& packed, const Placement& plac
 // chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake. Many moments take
 // the packer long. If its time was too short for any solver, its blocks are stacked: the others replace it.
 void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
+  if (packed->index.size() > kMostRows) return;
   const ConflictRows conflicts = envelope_.Conflicts(packed->index);
   const std::vector<ConflictRows> wishes = envelope_.Wishes(conflicts, packed->index);
   const auto chunk = static_cast<Bytes>(settings_.chunk_bytes);
@@ -165,12 +172,11 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
     place.offsets[place.room == 0 ? 0 : 1] = offset;
     place.room = envelope_.RoomUnits(best.index[i]);
   }
-  const ConflictRows conflicts = envelope_.Conflicts(best.index);
   places->fragments = std::move(best.fragments);
   places->zone_offset = best.zone_offset;
   places->zone_units = static_cast<uint64_t>(best.ZoneBytes()) / kBlockUnit;
   places->load_units = envelope_.RoomLoadUnits();
-  places->FindSupports(best.index, conflicts);
+  if (best.index.size() <= kMostRows) places->FindSupports(best.index, envelope_.Conflicts(best.index));
   places_ = std::move(places);
   envelope_.ClearChanged();
   return spent;
