@@ -17,7 +17,7 @@ NO_CUDNN = () if (BUILD / "lib" / "simgpu" / "libcudnn.so.9").exists() else ("--
 
 def peers_agree(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, str(ROOT / "bench" / "torch" / "peers_agree"), "--simulate", "--build", str(BUILD),
-                           *NO_CUDNN, *arguments], env=os.environ, capture_output=True, text=True, timeout=1400)
+                           *NO_CUDNN, *arguments], env=os.environ, capture_output=True, text=True, timeout=500)
 
 
 class AgreementTest(unittest.TestCase):
