@@ -124,14 +124,20 @@ _process = b""
 
 
 def _forget_the_parents() -> None:
-    """In a forked child, which must not answer for its parent's storages."""
+    """In a forked child, which has no tensors: as long as it has an end of a socket, the tensor is in use."""
     global _lock, _process
     _lock = threading.RLock()
     _process = b""
     for sent in _sent:
-        sent.ours.close()
+        for end in (sent.ours, sent.theirs):
+            if end is not None:
+                end.close()
+    for sock in _imports.values():
+        sock.close()
     _sent.clear()
     _known.clear()
+    _imports.clear()
+    _later.clear()
 
 
 os.register_at_fork(after_in_child=_forget_the_parents)
@@ -183,16 +189,17 @@ def _share(storage: Any) -> "tuple[Any, ...]":
         torch.cuda.current_stream().synchronize()  # PyTorch's receiver waits for an event of this stream
         pieces, offset = _export(storage.data_ptr(), size)
     files = [piece.descriptor for piece in pieces]
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    ends: list[socket.socket] = []
     try:
+        ours, theirs = ends[:] = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         _queue(files, ours)
         handle = Handle((device, size, offset, [piece.bytes for piece in pieces]), reduction.DupFd(theirs.fileno()))
         with _lock:
             handle.key = _key(storage)
             _sent.append(_Sent(storage.data_ptr(), ours, theirs, context.get_spawning_popen()))
     except OSError as error:
-        ours.close()
-        theirs.close()
+        for end in ends:
+            end.close()
         raise Error(f"a tensor cannot be shared: {error.strerror}") from None
     finally:
         for file in files:
@@ -251,13 +258,13 @@ class _Import:
                 os.close(file)
         assert self.address.value is not None
         self.begin = self.address.value + offset
-        _imports.add((self.begin, self.begin + self.size))
+        _imports[self.begin, self.begin + self.size] = self.sock
         self.__cuda_array_interface__ = {
             "shape": (self.size,), "typestr": "|u1", "data": (self.begin, False), "version": 2, "strides": None,
         }
 
     def __del__(self) -> None:
-        if not hasattr(self, "begin"):
+        if not hasattr(self, "begin") or (self.begin, self.begin + self.size) not in _imports:  # or a forked child
             return
         with contextlib.suppress(Exception):  # the interpreter may be ending
             mapping = _Mapping(self.device, self.address, (self.begin, self.begin + self.size), self.sock)
@@ -283,12 +290,12 @@ class _Mapping(NamedTuple):
             torch.cuda.mem_get_info()  # this thread has the device's context from now on
             if _functions().hotpack_end_import(self.address) in (_NOT_READY, _CAPTURING):
                 return False
-        _imports.discard(self.range)
+        _imports.pop(self.range, None)
         self.sock.close()
         return True
 
 
-_imports: "set[tuple[int, int]]" = set()
+_imports: "dict[tuple[int, int], socket.socket]" = {}  # by the storage's addresses: the end of its socket
 _later: "list[_Mapping]" = []
 
 

@@ -8,12 +8,6 @@
 #include "runtime/script/plan_builder.h"
 
 namespace hotpack {
-namespace {
-
-constexpr size_t kMostRows = 4000;  // blocks whose conflicts are held as rows: 2 MB each time
-
-}  // namespace
-
 
 bool WithinPlanCredit(uint64_t plans, uint64_t iterations) {
   return plans < 1 || plans <= static_cast<uint64_t>(std::bit_width(iterations + 1) - 1);
@@ -108,9 +102,10 @@ uint64_t EnvelopeLearner::UsedChunks(const Packed& packed, const Placement& plac
 // chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake. Many moments take
 // the packer long. If its time was too short for any solver, its blocks are stacked: the others replace it.
 void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
-  if (packed->index.size() > kMostRows) return;
+  const bool few = packed->index.size() <= settings_.few_blocks;
   const ConflictRows conflicts = envelope_.Conflicts(packed->index);
-  const std::vector<ConflictRows> wishes = envelope_.Wishes(conflicts, packed->index);
+  std::vector<ConflictRows> wishes;
+  if (few) wishes = envelope_.Wishes(conflicts, packed->index);
   const auto chunk = static_cast<Bytes>(settings_.chunk_bytes);
   Instance aligned = packed->instance;
   for (Block& block : aligned.blocks) {
@@ -125,7 +120,7 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
   std::vector<Placement> candidates = {packed->result.placement};
   for (const bool at_chunks : {false, true}) {
     for (const Bytes small : {Bytes{0}, chunk}) {
-      if (packed->instance.blocks.size() > settings_.few_blocks && !(at_chunks && small == chunk)) continue;
+      if (!few && !(at_chunks && small == chunk)) continue;
       options.small = small;
       options.start = small == 0 && !at_chunks ? &packed->result.placement : nullptr;
       std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed->instance, conflicts, options);
@@ -176,7 +171,7 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
   places->zone_offset = best.zone_offset;
   places->zone_units = static_cast<uint64_t>(best.ZoneBytes()) / kBlockUnit;
   places->load_units = envelope_.RoomLoadUnits();
-  if (best.index.size() <= kMostRows) places->FindSupports(best.index, envelope_.Conflicts(best.index));
+  if (best.index.size() <= settings_.few_blocks) places->FindSupports(best.index, envelope_.Conflicts(best.index));
   places_ = std::move(places);
   envelope_.ClearChanged();
   return spent;

@@ -23,8 +23,10 @@ struct EnvelopeSettings {
   // A placement may be higher by the first factor, and have more chunks in use by the second one, than the best of all
   // placements tried, if it keeps apart more of what met by mistake.
   double height_cost = 1.05, chunks_cost = 1.04;
-  uint64_t compared_pairs = 20'000'000;   // to lower the height, for one placement: about 50 ms
-  uint64_t few_blocks = 6'000;            // of more, fewer placements are tried: each takes blocks² / 2 comparisons
+  uint64_t compared_pairs = 20'000'000;  // to lower the height, for one placement: about 50 ms
+  // Of more blocks, one further placement is tried, without wishes, and blocks lie at their places: a relation takes
+  // blocks² / 8 bytes, a placement up to blocks² / 2 comparisons.
+  uint64_t few_blocks = 6'000;
   uint64_t large_alignment = kBlockUnit;  // bytes: of blocks of at least kLargeBlock
   uint64_t chunk_bytes = 2 << 20;         // the least by which fragments must lower the zone
   // Bound the host memory: conflicts take entries² / 8 bytes, and four times that during a placement. Moments take 4

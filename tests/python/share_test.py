@@ -170,6 +170,34 @@ def parent(process, send, receive):
     process.join()
 """, False, "hotpack")
 
+    def test_a_receivers_forked_child_has_nothing(self):
+        """A DataLoader's worker outlives the tensor."""
+        self.play("""
+def child(receive, send):
+    tensor = receive.get()
+    worker = os.fork()
+    if worker == 0:
+        del tensor
+        time.sleep(100)
+        os._exit(1)
+    del tensor
+    send.put("gone")
+    receive.get()
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+
+def parent(process, send, receive):
+    send.put(values(1000))
+    assert receive.get() == "gone"
+    for _ in range(100):  # until the worker has begun
+        _share.collect()
+        if not _share._sent:
+            break
+        time.sleep(0.1)
+    assert not _share._sent
+    send.put("end")
+""", False, "hotpack")
+
     def test_a_sender_that_ends_first(self):
         """The driver keeps the memory."""
         self.play("""

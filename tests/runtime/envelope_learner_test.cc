@@ -21,6 +21,14 @@ std::vector<uint32_t> Learn(EnvelopeLearner* learner, EnvelopeJob* job, Play pla
   return job->End(learner);
 }
 
+// The same iteration twice. Returns the entries of its requests.
+template <typename Play>
+std::vector<uint32_t> LearnTwice(EnvelopeLearner* learner, Play play) {
+  EnvelopeJob job;
+  Learn(learner, &job, play);
+  return Learn(learner, &job, play);
+}
+
 uint32_t OffsetOf(const EnvelopeLearner& learner, uint32_t entry) {
   const EnvelopePlace* place = learner.places()->Find(entry);
   return place == nullptr ? kNone : place->offsets[0];
@@ -60,48 +68,53 @@ TEST(EnvelopeLearner, WhatMetKeepsApart) {
   EXPECT_NE(OffsetOf(learner, entries[0]), OffsetOf(learner, entries[1]));
 }
 
+constexpr uint32_t kChunkUnits = 4096;
+
+void SmallBetweenLarge(EnvelopeJob* job) {
+  std::vector<uint64_t> small, large;
+  for (uint32_t k = 0; k < 12; ++k) {
+    large.push_back(job->Request(kChunkUnits + 300 + k));
+    small.push_back(job->Request(40 + k));
+  }
+  for (const uint64_t block : large) job->Release(block);
+  job->Request(7);
+  for (const uint64_t block : small) job->Release(block);
+}
+
 // Small blocks between large ones of which only some are live would each use a chunk.
 TEST(EnvelopeLearner, SmallBlocksShareChunks) {
-  constexpr uint32_t kChunkUnits = 4096;
   EnvelopeLearner learner({});
-  EnvelopeJob job;
-  std::vector<uint32_t> entries;
-  for (int i = 0; i < 2; ++i) {
-    entries = Learn(&learner, &job, [&](EnvelopeJob* each) {
-      std::vector<uint64_t> small, large;
-      for (uint32_t k = 0; k < 12; ++k) {
-        large.push_back(each->Request(kChunkUnits + 300 + k));
-        small.push_back(each->Request(40 + k));
-      }
-      for (const uint64_t block : large) each->Release(block);
-      each->Request(7);
-      for (const uint64_t block : small) each->Release(block);
-    });
-  }
+  const std::vector<uint32_t> entries = LearnTwice(&learner, SmallBetweenLarge);
   learner.Place();
   std::set<uint32_t> chunks;
   for (size_t k = 1; k < 24; k += 2) chunks.insert(OffsetOf(learner, entries[k]) / kChunkUnits);
   EXPECT_EQ(chunks.size(), 1u);
 }
 
-TEST(EnvelopeLearner, BlocksOfWholeChunksBeginAtChunks) {
-  constexpr uint32_t kChunkUnits = 4096;
-  EnvelopeLearner learner({});
-  EnvelopeJob job;
-  std::vector<uint32_t> entries;
-  for (int i = 0; i < 2; ++i) {
-    entries = Learn(&learner, &job, [&](EnvelopeJob* each) {
-      std::vector<uint64_t> live;
-      for (uint32_t k = 0; k < 12; ++k) {
-        live.push_back(each->Request(k % 3 == 0 ? 100 : (k % 4 + 1) * kChunkUnits));
-      }
-      while (!live.empty()) {
-        each->Release(live.back());
-        live.pop_back();
-        each->Release(each->Request(50));
-      }
-    });
+// Rows of conflicts take the square of the blocks in memory.
+TEST(EnvelopeLearner, OfManyBlocksNoneLieBelowTheirPlaces) {
+  for (const uint64_t few : {100, 10}) {
+    EnvelopeSettings settings;
+    settings.few_blocks = few;
+    EnvelopeLearner learner(settings);
+    LearnTwice(&learner, SmallBetweenLarge);
+    learner.Place();
+    EXPECT_EQ(learner.places()->supports.empty(), few == 10);
+    EXPECT_LE(learner.places()->zone_units, learner.places()->load_units * 11 / 10 + kChunkUnits);
   }
+}
+
+TEST(EnvelopeLearner, BlocksOfWholeChunksBeginAtChunks) {
+  EnvelopeLearner learner({});
+  const std::vector<uint32_t> entries = LearnTwice(&learner, [](EnvelopeJob* job) {
+    std::vector<uint64_t> live;
+    for (uint32_t k = 0; k < 12; ++k) live.push_back(job->Request(k % 3 == 0 ? 100 : (k % 4 + 1) * kChunkUnits));
+    while (!live.empty()) {
+      job->Release(live.back());
+      live.pop_back();
+      job->Release(job->Request(50));
+    }
+  });
   learner.Place();
   for (size_t k = 0; k < 12; ++k) {
     if (k % 3 != 0) {
