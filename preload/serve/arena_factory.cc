@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -69,6 +70,12 @@ TraceWriter* NewTrace() {
   const Options& options = GetOptions();
   if (options.trace == nullptr) return nullptr;
   std::lock_guard<std::mutex> lock(files.mutex);
+  struct stat info;
+  if (stat(options.trace, &info) == 0 && !S_ISREG(info.st_mode)) {  // beside a device there is no place for files
+    if (files.first_trace) Log("no trace: %s is no regular file", options.trace);
+    files.first_trace = false;
+    return nullptr;
+  }
   if (files.first_trace) files.owns_plain_name = ClaimPlainName(options.trace);
   files.first_trace = false;
   const int ordinal = ++files.traces;

@@ -385,6 +385,7 @@ void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* c
       if (job.marks[k] + i >= job.taken_first && at < job.taken.size()) iteration[i].taken = job.taken[at];
     }
     learner_->Merge(job.marks[k], iteration, released_at);
+    if (learner_->Full()) break;
   }
   for (const auto& [entry, other] : job.met) learner_->Met(entry, other);
   if (learner_->Full()) {

@@ -40,24 +40,25 @@ class FirstFit {
   struct Placed {
     Offset begin, end;
     uint32_t block;
+    bool pinned;
   };
 
   // Returns -1 if the block would end above `most`.
   Offset LowestFree(uint32_t i, const ConflictRows& rows, Offset most, const Placement& placement) {
-    const Block& block = blocks_[i];
-    const auto aligned = [&](Offset offset) {
-      return (offset + block.alignment - 1) / block.alignment * block.alignment;
+    const Bytes size = blocks_[i].size, alignment = blocks_[i].alignment;
+    const auto aligned = [alignment](Offset offset) {
+      return alignment == 1 ? offset : (offset + alignment - 1) / alignment * alignment;
     };
     if (Cancelled()) return aligned(placement.height);
+    const uint64_t* const row = rows.Row(i);
     Offset at = 0;
-    for (const Placed& other : placed_) {
-      if (other.begin >= at + block.size) break;
-      ++compared_;
-      if (other.end <= at) continue;
-      if (blocks_[other.block].pinned >= 0 || rows.At(i, other.block)) at = aligned(other.end);
-      if (at > most - block.size) return -1;
+    auto other = placed_.begin();
+    for (; other != placed_.end() && other->begin < at + size && at <= most - size; ++other) {
+      if (other->end <= at) continue;
+      if (other->pinned || (row[other->block / 64] >> (other->block % 64) & 1) != 0) at = aligned(other->end);
     }
-    return at > most - block.size ? -1 : at;
+    compared_ += static_cast<uint64_t>(other - placed_.begin());
+    return at > most - size ? -1 : at;
   }
 
   void Put(uint32_t i, Offset at, Placement* placement) {
@@ -67,7 +68,7 @@ class FirstFit {
     placement->height = std::max(placement->height, end);
     const auto after = std::upper_bound(placed_.begin(), placed_.end(), at,
                                         [](Offset offset, const Placed& other) { return offset < other.begin; });
-    placed_.insert(after, {at, end, i});
+    placed_.insert(after, {at, end, i, blocks_[i].pinned >= 0});
   }
 
   const std::vector<Block>& blocks_;

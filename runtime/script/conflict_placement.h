@@ -21,6 +21,7 @@ class ConflictRows {
     bits_[b * words_ + a / 64] |= uint64_t{1} << (a % 64);
   }
   bool At(size_t a, size_t b) const { return (bits_[a * words_ + b / 64] >> (b % 64) & 1) != 0; }
+  const uint64_t* Row(size_t a) const { return bits_.data() + a * words_; }  // bit b % 64 of word b / 64: At(a, b)
 
  private:
   const size_t words_;

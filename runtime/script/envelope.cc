@@ -41,6 +41,9 @@ uint32_t EnvelopeBranch(const EnvelopeEntry& from, uint32_t from_position, uint3
 std::vector<uint32_t> Envelope::Merge(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
                                       const ReleasedAt& released_at) {
   std::vector<uint32_t> entries = Align(first, iteration, released_at);
+  const auto inserted = static_cast<uint64_t>(std::count(entries.begin(), entries.end(), kNone));
+  full_ = entries_.size() + inserted > limits_.most_entries;
+  if (full_) return std::vector<uint32_t>(entries.size(), kNone);
   Insert(&entries);
   for (size_t i = 0; i < iteration.size(); ++i) {
     const uint64_t released = iteration[i].released;

@@ -76,6 +76,7 @@ struct EnvelopeLimits {
   // Of sizes that have changed. More serves more requests when lengths grow, and holds more memory: pages have room for
   // places whose headroom is not used.
   double headroom = 1.05;
+  uint64_t most_entries = 20'000;  // bounds the host's memory: conflicts take entries² / 8 bytes
 };
 
 // Pure: no lock, no thread. Not thread-safe.
@@ -88,6 +89,7 @@ class Envelope {
 
   // Merges an iteration whose first request has the ordinal `first`; they follow each other without gaps.
   // `released_at`: as EnvelopeRequest::released, of requests of earlier iterations. Returns the entry of each request.
+  // If there would be too many entries, merges nothing, returns kNone for each request, and the envelope is full.
   // O(entries · requests) of the parts that are not alike.
   std::vector<uint32_t> Merge(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
                               const ReleasedAt& released_at);
@@ -99,6 +101,7 @@ class Envelope {
   uint64_t HostBytes() const;                // about. O(entries + moments)
   bool changed() const { return changed_; }  // since ClearChanged: a placement would be another
   void ClearChanged() { changed_ = false; }
+  bool full() const { return full_; }  // EnvelopeLimits::most_entries
   uint32_t iterations() const { return iterations_; }
 
   uint32_t branch() const { return branch_; }  // after the last request merged
@@ -146,6 +149,7 @@ class Envelope {
   const EnvelopeLimits limits_;
   std::vector<EnvelopeEntry> entries_;
   std::vector<uint32_t> order_, position_;
+  bool full_ = false;
   LiveMoments moments_;
   std::vector<LiveBlock> live_;                          // in the order of their requests
   std::vector<std::pair<uint32_t, uint32_t>> mistaken_;  // (taken, right)

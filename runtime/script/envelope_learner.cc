@@ -37,7 +37,7 @@ std::vector<EnvelopeRequest> EnvelopeIteration(const HistoryTail& tail, uint64_t
 }
 
 bool EnvelopeLearner::Full() const {
-  if (envelope_.entries().size() > settings_.most_entries) return true;
+  if (envelope_.full()) return true;
   uint64_t members = 0;
   for (const auto& moment : envelope_.moments().moments()) members += moment.size();
   return members > settings_.most_moment_entries;

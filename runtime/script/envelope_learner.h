@@ -27,11 +27,9 @@ struct EnvelopeSettings {
   // Of more blocks, one further placement is tried, without wishes, and blocks lie at their places: a relation takes
   // blocks² / 8 bytes, a placement up to blocks² / 2 comparisons.
   uint64_t few_blocks = 6'000;
-  uint64_t large_alignment = kBlockUnit;  // bytes: of blocks of at least kLargeBlock
-  uint64_t chunk_bytes = 2 << 20;         // the least by which fragments must lower the zone
-  // Bound the host memory: conflicts take entries² / 8 bytes, and four times that during a placement. Moments take 4
-  // bytes for each entry that they have.
-  uint64_t most_entries = 20'000, most_moment_entries = 1 << 24;
+  uint64_t large_alignment = kBlockUnit;   // bytes: of blocks of at least kLargeBlock
+  uint64_t chunk_bytes = 2 << 20;          // the least by which fragments must lower the zone
+  uint64_t most_moment_entries = 1 << 24;  // bounds the host's memory: moments take 4 bytes for each entry they have
 };
 
 // Returns the requests [begin, end) of the history's tail as an iteration. The tail must end no later than the job is

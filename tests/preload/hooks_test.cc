@@ -1,4 +1,6 @@
 // The hooks, as a program sees them: every scenario of preload_client.cc by every way to the driver.
+#include <glob.h>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/persist/stats_file.h"
@@ -159,6 +161,19 @@ TEST(Files, AnUnwritablePlaceStopsNothing) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.err, testing::HasSubstr("hotpack: no statistics: cannot write in /nowhere\n"));
   EXPECT_THAT(outcome.err, testing::HasSubstr("hotpack: no trace: cannot write /nowhere/job.trace"));
+}
+
+// Neither is written beside: a file of a process id in /dev takes host memory until the machine restarts.
+TEST(Files, ADeviceOrAFolderIsNoTrace) {
+  const TemporaryDirectory directory;
+  for (const std::string& trace : {std::string("/dev/null"), directory.path()}) {
+    const Outcome outcome = RunClient("one_stream", "link", {{"HOTPACK_TRACE", trace}});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.err, testing::HasSubstr("hotpack: no trace: " + trace + " is no regular file\n"));
+    glob_t found;
+    EXPECT_EQ(glob((trace + ".*").c_str(), 0, nullptr, &found), GLOB_NOMATCH) << trace;
+    globfree(&found);
+  }
 }
 
 // Programs that have nothing to do with CUDA.

@@ -1,4 +1,4 @@
-// A block that is exported and imported again, on the simulated device. Linked with libhotpack.so: share_client SCENARIO
+// A block that is exported and imported again, on the simulated device, with libhotpack.so: share_client SCENARIO
 #include <unistd.h>
 
 #include <cstring>

@@ -218,7 +218,7 @@ const std::vector<ContractShape>& ContractShapes() {
       {.name = "SavedPlan", .weight = 2, .saved_plan = true},
       {.name = "EndedStreams", .weight = 6, .replaces_named = true},
       {.name = "Off", .weight = 6, .announced = true, .raw = true, .environment = {{"HOTPACK", "0"}}},
-      {.name = "Recorded", .weight = 2, .environment = {{"HOTPACK", "record"}, {"HOTPACK_TRACE", "/dev/null"}}},
+      {.name = "Recorded", .weight = 2, .recorded = true, .environment = {{"HOTPACK", "record"}}},
       {.name = "PlainArena",
        .weight = 5,
        .raw = true,

@@ -73,6 +73,7 @@ struct ContractShape {
   int together = 1;                     // programs at the same time, one thread each
   int devices = 1;
   bool saved_plan = false;  // a second process begins with the plan of the first
+  bool recorded = false;    // into a trace
   // Streams on which blocks were requested or recorded end with the last of these blocks.
   bool replaces_named = false;
   bool starves = false;  // requests may fail

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -110,7 +111,7 @@ std::string ReadAll(int file) {
 }
 
 // A process that plays the programs, from its beginning to its end.
-Ended Fork(const Mode& mode, const std::vector<Drawn>& programs, uint64_t drop, const std::string& plan) {
+Ended Fork(const Mode& mode, const std::vector<Drawn>& programs, uint64_t drop, const std::string& folder) {
   static Told* const told =
       static_cast<Told*>(mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   static const int output = memfd_create("output", 0);
@@ -122,7 +123,8 @@ Ended Fork(const Mode& mode, const std::vector<Drawn>& programs, uint64_t drop, 
     dup2(output, STDERR_FILENO);
     setenv("SIMGPU_MEMORY", "1G", 1);  // tables of the whole device are made for each program
     for (const auto& [name, value] : mode.shape->environment) setenv(name, value, 1);
-    if (!plan.empty()) setenv("HOTPACK_PLAN", plan.c_str(), 1);
+    if (mode.shape->saved_plan) setenv("HOTPACK_PLAN", (folder + "/plan").c_str(), 1);
+    if (mode.shape->recorded) setenv("HOTPACK_TRACE", (folder + "/trace").c_str(), 1);
     alarm(60);
     PlayHere(mode, programs, drop, told);
     _exit(0);
@@ -155,19 +157,21 @@ Program DrawOne(const Mode& mode, uint64_t seed) {
 }
 
 Ended Play(const Mode& mode, const Program& program) {
-  if (program.second.empty()) return Fork(mode, program.first, program.drop, "");
+  if (!mode.shape->saved_plan && !mode.shape->recorded) return Fork(mode, program.first, program.drop, "");
   char in_memory[] = "/dev/shm/pool_contract.XXXXXX", elsewhere[] = "/tmp/pool_contract.XXXXXX";
   char* folder = mkdtemp(in_memory);
   if (folder == nullptr && (folder = mkdtemp(elsewhere)) == nullptr) return {"no temporary folder", "", "", 0, {}};
-  const std::string plan = std::string(folder) + "/plan";
-  Ended ended = Fork(mode, program.first, program.drop, plan);
-  if (ended.fault.empty()) {
-    Ended second = Fork(mode, program.second, program.drop, plan);
+  Ended ended = Fork(mode, program.first, program.drop, folder);
+  if (ended.fault.empty() && mode.shape->recorded && !std::filesystem::exists(std::string(folder) + "/trace")) {
+    ended.fault = "no trace";
+  }
+  if (ended.fault.empty() && !program.second.empty()) {
+    Ended second = Fork(mode, program.second, program.drop, folder);
     AddCounts(&second.figures.counts, ended.figures.counts);
     ended = second;
   }
-  unlink(plan.c_str());
-  rmdir(folder);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
   return ended;
 }
 

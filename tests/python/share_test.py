@@ -177,7 +177,6 @@ def child(receive, send):
     tensor = receive.get()
     worker = os.fork()
     if worker == 0:
-        del tensor
         time.sleep(100)
         os._exit(1)
     del tensor

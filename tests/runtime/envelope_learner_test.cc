@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/runtime/envelope_steps.h"
@@ -102,6 +103,22 @@ TEST(EnvelopeLearner, OfManyBlocksNoneLieBelowTheirPlaces) {
     EXPECT_EQ(learner.places()->supports.empty(), few == 10);
     EXPECT_LE(learner.places()->zone_units, learner.places()->load_units * 11 / 10 + kChunkUnits);
   }
+}
+
+// An iteration that would make too many entries is not merged: the memory for it is never taken.
+TEST(EnvelopeLearner, AnIterationOfTooManyRequestsIsNotMerged) {
+  EnvelopeSettings settings;
+  settings.limits.most_entries = 30;
+  EnvelopeLearner learner(settings);
+  EnvelopeJob job;
+  EXPECT_EQ(Learn(&learner, &job, SmallBetweenLarge).size(), 25u);
+  EXPECT_FALSE(learner.Full());
+  const std::vector<uint32_t> entries = Learn(&learner, &job, [](EnvelopeJob* each) {
+    for (uint32_t k = 0; k < 100; ++k) each->Release(each->Request(100'000 + 5'000 * k));
+  });
+  EXPECT_TRUE(learner.Full());
+  EXPECT_EQ(std::count(entries.begin(), entries.end(), kNone), 100);
+  EXPECT_EQ(learner.envelope().entries().size(), 25u);
 }
 
 TEST(EnvelopeLearner, BlocksOfWholeChunksBeginAtChunks) {
