@@ -9,6 +9,7 @@ namespace {
 constexpr uint64_t kFirstMarks = 3;  // of the run: a job may change meanwhile, for its own reasons
 constexpr double kPoor = 0.95;       // of an iteration's requests: a script that serves less is of little use
 constexpr int kPoorMarks = 2;        // more than better ones
+constexpr uint64_t kJudged = 12;     // iterations: then the share of all their requests counts, too
 constexpr double kWell = 0.995;      // an iteration served as well as that has nothing to teach
 constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
@@ -33,8 +34,7 @@ bool EnvelopeServer::NoteMark(uint64_t count) {
   marks_.push_back(count);
   if (marks_.size() > kIterationsKept + 1) marks_.erase(marks_.begin());
   if (!active()) {
-    if (stats_->marks() >= kFirstMarks) poor_marks_ = std::max(0, poor_marks_ + (last_share_ < kPoor ? 1 : -1));
-    learning_ = learning_ || poor_marks_ >= kPoorMarks;
+    learning_ = learning_ || (stats_->marks() >= kFirstMarks && JudgeScripts(asked, planned));
     return learning_;
   }
   hopeless_marks_ = last_share_ < kHopeless ? hopeless_marks_ + 1 : 0;
@@ -48,6 +48,16 @@ bool EnvelopeServer::NoteMark(uint64_t count) {
     taken_.clear();
   }
   return false;
+}
+
+// Returns whether scripts serve too little of the job: of most iterations, or of the few that have many requests.
+bool EnvelopeServer::JudgeScripts(uint64_t asked, uint64_t planned) {
+  poor_marks_ = std::max(0, poor_marks_ + (last_share_ < kPoor ? 1 : -1));
+  ++judged_marks_;
+  judged_requests_ += asked;
+  judged_planned_ += planned;
+  return poor_marks_ >= kPoorMarks || (judged_marks_ >= kJudged && static_cast<double>(judged_planned_) <
+                                                                       kPoor * static_cast<double>(judged_requests_));
 }
 
 bool EnvelopeServer::ServesWell() const { return last_share_ >= kPoor; }
@@ -132,9 +142,18 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   return Placing::kInUse;
 }
 
+// Returns whether `entry` comes before the entry of a place in every iteration, and will not come again while a block
+// there lives. A loop may go back: what was in the way once stays up.
+bool EnvelopeServer::IsPast(uint32_t entry, uint32_t place) const {
+  const EnvelopeScript& script = *follower_.script();
+  const uint32_t own = place / 2;
+  return script.positions[entry] < script.positions[own] && !script.entries[own].outlasts &&
+         (own >= stays_up_.size() || !stays_up_[own]);
+}
+
 // Returns the lowest address at which the block of a place may lie without lying where another entry, live at the same
-// time, has a place: blocks below may be smaller than their places. Otherwise the pages between small blocks would be
-// used in part.
+// time, has a place: blocks below may be smaller than their places, or released. Otherwise the pages between small
+// blocks would be used in part.
 DeviceAddress EnvelopeServer::Lowest(uint32_t place, uint32_t offset, DeviceAddress planned) const {
   const std::vector<EnvelopeSupport>& supports = follower_.script()->places->supports;
   if (place >= supports.size()) return planned;
@@ -144,6 +163,7 @@ DeviceAddress EnvelopeServer::Lowest(uint32_t place, uint32_t offset, DeviceAddr
     const DeviceAddress top = address_of(below.top);
     if (top <= lowest) break;
     const AddressRange& block = blocks_at_[below.place];
+    if (block.bytes == 0 && IsPast(below.place / 2, place)) continue;
     const DeviceAddress end = block.begin + block.bytes;
     lowest = std::max(lowest, block.bytes > 0 && end < top ? end : top);
   }
@@ -184,14 +204,25 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
   return entry;
 }
 
-// The place of the entry is in use: notes by whom, so that the next placement keeps the two apart.
+// The place of the entry is in use: notes by whom, so that the next placement keeps the two apart. If they are apart, a
+// block was lowered too far.
 void EnvelopeServer::NoteMet(uint32_t entry, const EngineRequest& request) {
   const EnvelopePlaces& places = *follower_.script()->places;
   const EnvelopePlace* place = places.Find(entry);
   if (place == nullptr || place->room < request.units || met_.size() >= kMostMet) return;
   const DeviceAddress begin = places.AddressOf(place->offsets[0], pages_->zone().begin);
   blocks_->ForEachIn(begin, begin + request.units * kBlockUnit, [&](DeviceAddress, const DynamicBlock& block) {
-    if (block.envelope_entry != kNone && block.envelope_entry != entry) met_.emplace_back(entry, block.envelope_entry);
+    const uint32_t other = block.envelope_entry;
+    if (other == kNone || other == entry) return;
+    met_.emplace_back(entry, other);
+    const EnvelopePlace* own = places.Find(other);
+    const uint32_t offset = place->offsets[0];
+    const bool apart = own == nullptr || std::none_of(own->offsets, own->offsets + 2, [&](uint32_t at) {
+                         return at != kNone && at < offset + place->room && offset < at + own->room;
+                       });
+    if (!apart) return;
+    stays_up_.resize(std::max<size_t>(stays_up_.size(), other + 1));
+    stays_up_[other] = true;
   });
 }
 

@@ -72,6 +72,8 @@ class EnvelopeServer {
   enum class Placing : uint8_t { kPlaced, kInUse, kNoPages };
   Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,
                    const GrowthPolicy& policy, DeviceAddress* address);
+  bool JudgeScripts(uint64_t asked, uint64_t planned);
+  bool IsPast(uint32_t entry, uint32_t place) const;
   DeviceAddress Lowest(uint32_t place, uint32_t offset, DeviceAddress planned) const;
   void NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes);
   void ForgetBlock(uint32_t entry, DeviceAddress address);
@@ -84,6 +86,8 @@ class EnvelopeServer {
   EngineStats* const stats_;
   bool enabled_;
   bool learning_ = false, leaving_ = false;
+  // Of all iterations that are judged: their number, and their requests, also of those that scripts served.
+  uint64_t judged_marks_ = 0, judged_requests_ = 0, judged_planned_ = 0;
   int poor_marks_ = 0;      // iterations of which scripts served too little; a better one takes one back
   int hopeless_marks_ = 0;  // ... the envelope, in a row
   int refused_zones_ = 0;   // times that there were no addresses, or no pages in a fragment
@@ -98,6 +102,7 @@ class EnvelopeServer {
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
+  std::vector<bool> stays_up_;  // by entry: its blocks, lowered below other places, have been in the way there
   std::vector<std::pair<uint32_t, uint32_t>> met_;  // as PlanJob::met; not handed out yet
 };
 

@@ -103,13 +103,15 @@ std::vector<Placement> PlaceByConflicts(const Instance& instance, const Conflict
   constexpr int kHopeless = 480;  // ... before the search ends: with few blocks they take little time
   const std::vector<Block>& blocks = instance.blocks;
   FirstFit first_fit(instance, conflicts, options);
-  std::vector<uint32_t> by_size(blocks.size());
-  std::iota(by_size.begin(), by_size.end(), 0u);
-  std::stable_sort(by_size.begin(), by_size.end(), [&](uint32_t a, uint32_t b) {
+  std::vector<uint32_t> by_key(blocks.size());
+  std::iota(by_key.begin(), by_key.end(), 0u);
+  std::stable_sort(by_key.begin(), by_key.end(), [&](uint32_t a, uint32_t b) {
     if (first_fit.IsSmall(a) != first_fit.IsSmall(b)) return first_fit.IsSmall(a);
+    if (options.keys != nullptr && (*options.keys)[a] != (*options.keys)[b])
+      return (*options.keys)[a] > (*options.keys)[b];
     return blocks[a].size > blocks[b].size;
   });
-  std::vector<uint32_t> order = by_size, best_order = by_size;
+  std::vector<uint32_t> order = by_key, best_order = by_key;
   Placement best = first_fit.Place(order);
   if (options.start != nullptr) {
     // The blocks fall to the lowest free offsets in the order in which they lie.
@@ -139,7 +141,7 @@ std::vector<Placement> PlaceByConflicts(const Instance& instance, const Conflict
   std::vector<Placement> placements = {best};
   if (options.wishes == nullptr) return placements;
   const auto most = static_cast<Bytes>(static_cast<double>(best.height) * options.wish_cost);
-  for (const std::vector<uint32_t>* each : {&best_order, &by_size}) {
+  for (const std::vector<uint32_t>* each : {&best_order, &by_key}) {
     for (size_t wishes = options.wishes->size(); wishes > 0; --wishes) {
       Placement other = first_fit.Place(*each, wishes, most);
       if (other.height <= most) placements.push_back(std::move(other));

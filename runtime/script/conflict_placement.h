@@ -29,9 +29,11 @@ class ConflictRows {
 };
 
 struct ConflictPlacementOptions {
-  Bytes enough = 0;                           // bytes: a height that need not be improved
-  uint64_t work = 20'000'000;                 // pairs to compare, for improving the height
-  Bytes small = 0;                            // bytes: smaller blocks lie together, below the others
+  Bytes enough = 0;            // bytes: a height that need not be improved
+  uint64_t work = 20'000'000;  // pairs to compare, for improving the height
+  Bytes small = 0;             // bytes: smaller blocks lie together, below the others
+  // By block. Those with larger keys are placed first; of equal ones, the larger blocks. null: all keys are equal.
+  const std::vector<Bytes>* keys = nullptr;
   const Placement* start = nullptr;           // a placement to improve on
   const std::atomic<bool>* cancel = nullptr;  // may be set from another thread: the rest is stacked
   // Pairs that had better keep apart: relations that each include the one before it, and all conflicts. null: none.
@@ -41,7 +43,7 @@ struct ConflictPlacementOptions {
 
 // Returns placements in which no two blocks that conflict overlap: the lowest one found, and others that fulfil more
 // wishes. Pinned blocks keep their pins and conflict with all: the rows need not have them, if they are the last ones.
-// First fit, with the blocks in the order of their sizes; then again and again with those earlier that lay on top
+// First fit, with the blocks in the order of their keys and sizes; then again and again with those earlier that lay on top
 // (squeaky wheel, Joslin and Clements 1999). At least one placement is finished. The first one is at most as high as
 // `start`. Pure. O(blocks² + work).
 std::vector<Placement> PlaceByConflicts(const Instance& instance, const ConflictRows& conflicts,

@@ -201,6 +201,11 @@ void Envelope::Bury(const LiveBlock& block) {
   moments_.Died(block.entry);
 }
 
+void Envelope::LearnLongestLife(uint32_t entry, uint32_t until) {
+  uint32_t& latest = entries_[entry].until;
+  if (latest == kNone || position_[until] > position_[latest]) latest = until;
+}
+
 // Plays the requests and releases of the iteration in their order.
 void Envelope::LearnLives(uint64_t first, const std::vector<EnvelopeRequest>& iteration,
                           const std::vector<uint32_t>& entries, const ReleasedAt& released_at) {
@@ -216,13 +221,17 @@ void Envelope::LearnLives(uint64_t first, const std::vector<EnvelopeRequest>& it
   for (const LiveBlock& block : live_) file(block, released_at(block.ordinal));
   for (size_t i = 0; i < iteration.size(); ++i) file({first + i, entries[i], iterations_}, iteration[i].released);
   for (size_t i = 0; i <= iteration.size(); ++i) {
-    for (const LiveBlock& block : dies[i]) Bury(block);
+    for (const LiveBlock& block : dies[i]) {
+      Bury(block);
+      if (block.iteration == iterations_) LearnLongestLife(block.entry, entries[i - 1]);
+    }
     if (i == iteration.size()) break;
     const bool overlapped = moments_.Overlaps(entries[i]);
     if (moments_.Born(entries[i]) || moments_.Overlaps(entries[i]) != overlapped) changed_ = true;
   }
   live_.clear();
   for (const LiveBlock& block : stays) {
+    entries_[block.entry].outlasts = true;
     if (iterations_ - block.iteration < kMaxIterations) {
       live_.push_back(block);
       continue;
@@ -319,7 +328,6 @@ ConflictRows Envelope::Conflicts(const std::vector<uint32_t>& index) const {
 }
 
 std::vector<ConflictRows> Envelope::Wishes(const ConflictRows& conflicts, const std::vector<uint32_t>& index) const {
-  if (mistaken_.empty() && met_.empty()) return {};
   std::vector<std::vector<size_t>> blocks_of(entries_.size());
   for (size_t i = 0; i < index.size(); ++i) blocks_of[index[i]].push_back(i);
   ConflictRows rows = conflicts;
@@ -328,14 +336,24 @@ std::vector<ConflictRows> Envelope::Wishes(const ConflictRows& conflicts, const 
       for (const size_t j : blocks_of[other]) rows.Set(i, j);
     }
   }
-  std::vector<ConflictRows> wishes = {rows};
+  std::vector<ConflictRows> wishes;
+  if (!met_.empty()) wishes.push_back(rows);
   for (const auto& [taken, right] : mistaken_) {
     for (size_t j = 0; j < index.size(); ++j) {
       if (index[j] == taken || !moments_.Conflict(right, index[j])) continue;
       for (const size_t i : blocks_of[taken]) rows.Set(i, j);
     }
   }
-  if (!mistaken_.empty()) wishes.push_back(std::move(rows));
+  if (!mistaken_.empty()) wishes.push_back(rows);
+  for (size_t i = 0; i < index.size(); ++i) {
+    const EnvelopeEntry& entry = entries_[index[i]];
+    if (entry.until == kNone) continue;
+    const uint32_t begin = position_[index[i]], end = position_[entry.until];
+    for (size_t j = 0; j < index.size(); ++j) {
+      if (position_[index[j]] > begin && position_[index[j]] <= end) rows.Set(i, j);
+    }
+  }
+  wishes.push_back(std::move(rows));
   return wishes;
 }
 

@@ -43,6 +43,9 @@ struct EnvelopeEntry {
   int life = 0;                           // LifeClass of the last block
   uint32_t releases_seen = 0, overlong = 0;
   bool retained = false;
+  bool outlasts = false;  // a block of it was live at the end of its iteration
+  // The latest entry that was requested before a block of it was released, in the same iteration; kNone: none yet.
+  uint32_t until = kNone;
 
   // Entries of the next request, with how often that was lately. Choices are alike in the layers of a model: they are
   // kept apart by the last two choices (Envelope::NextBranch).
@@ -113,7 +116,8 @@ class Envelope {
   // Returns the pairs of these blocks that may not overlap. O(blocks²).
   ConflictRows Conflicts(const std::vector<uint32_t>& index) const;
   // Returns pairs that had better not overlap either: first those that met at their places, then also those that an
-  // entry would meet that was taken for another. Empty if there are none. O(blocks² + mistakes · blocks).
+  // entry would meet that was taken for another, then also those of which one lies within the other's longest life in
+  // the sequence: alternatives that may yet come together. O(blocks² + mistakes · blocks).
   std::vector<ConflictRows> Wishes(const ConflictRows& conflicts, const std::vector<uint32_t>& index) const;
   // A request of `entry` found its place in use by a block of `other`.
   void Met(uint32_t entry, uint32_t other);
@@ -143,6 +147,7 @@ class Envelope {
   void LearnLives(uint64_t first, const std::vector<EnvelopeRequest>& iteration, const std::vector<uint32_t>& entries,
                   const ReleasedAt& released_at);
   void Bury(const LiveBlock& block);
+  void LearnLongestLife(uint32_t entry, uint32_t until);
   void LearnMistakes(const std::vector<EnvelopeRequest>& iteration, const std::vector<uint32_t>& entries);
   std::vector<uint32_t> PlacedUnits() const;
 

@@ -97,8 +97,26 @@ uint64_t EnvelopeLearner::UsedChunks(const Packed& packed, const Placement& plac
   return used;
 }
 
+// Returns for each block the largest load of the moments at which it is live; walls: 0. O(members of the moments).
+std::vector<Bytes> EnvelopeLearner::LoadsMet(const Packed& packed) const {
+  std::vector<std::vector<size_t>> blocks_of(envelope_.entries().size());
+  for (size_t i = 0; i < packed.index.size(); ++i) blocks_of[packed.index[i]].push_back(i);
+  std::vector<Bytes> met(packed.instance.blocks.size(), 0);
+  for (const auto& moment : envelope_.moments().moments()) {
+    Bytes load = 0;
+    for (const uint32_t entry : moment) {
+      for (const size_t i : blocks_of[entry]) load += packed.instance.blocks[i].size;
+    }
+    for (const uint32_t entry : moment) {
+      for (const size_t i : blocks_of[entry]) met[i] = std::max(met[i], load);
+    }
+  }
+  return met;
+}
+
 // Several placements of about the same height: the packer's, then those with small blocks together, and with large ones
-// that begin at chunks. A placement must have few chunks in use at its moments: where neighbours are not live together,
+// that begin at chunks. Each of them twice: the second time what is live at the largest load is placed first, so that
+// no gaps lie between it then. A placement must have few chunks in use at its moments: where neighbours are not live together,
 // chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake. Many moments take
 // the packer long. If its time was too short for any solver, its blocks are stacked: the others replace it.
 void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
@@ -117,14 +135,19 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
   options.cancel = cancel;
   options.wishes = &wishes;
   options.wish_cost = settings_.height_cost;
+  const std::vector<Bytes> loads_met = LoadsMet(*packed);
   std::vector<Placement> candidates = {packed->result.placement};
   for (const bool at_chunks : {false, true}) {
     for (const Bytes small : {Bytes{0}, chunk}) {
       if (!few && !(at_chunks && small == chunk)) continue;
       options.small = small;
-      options.start = small == 0 && !at_chunks ? &packed->result.placement : nullptr;
-      std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed->instance, conflicts, options);
-      candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+      for (const std::vector<Bytes>* keys : {static_cast<const std::vector<Bytes>*>(nullptr), &loads_met}) {
+        if (!few && keys == nullptr) continue;
+        options.keys = keys;
+        options.start = small == 0 && !at_chunks && keys == nullptr ? &packed->result.placement : nullptr;
+        std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed->instance, conflicts, options);
+        candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+      }
     }
   }
   Bytes lowest = candidates[0].height;

@@ -70,6 +70,7 @@ class EnvelopeLearner {
   };
   Packed PackEntries(const std::vector<AddressRange>& fragments, const std::atomic<bool>* cancel) const;
   uint64_t UsedChunks(const Packed& packed, const Placement& placement) const;
+  std::vector<Bytes> LoadsMet(const Packed& packed) const;
   void Improve(const std::atomic<bool>* cancel, Packed* packed) const;
 
   const EnvelopeSettings settings_;
