@@ -29,7 +29,7 @@ namespace hotpack {
   X(DriverCallers, "HOTPACK_DRIVER_CALLERS", "--driver-callers", "a list of patterns, or + and one, or none",          \
     "libnccl.so*,libuct*.so*,libnvshmem*.so*",                                                                         \
     "libraries whose `cuMemAlloc` requests are left to the driver, by file name; `+` adds to the default")             \
-  X(Envelope, "HOTPACK_ENVELOPE", "--envelope", "0 or 1", "0",                                                         \
+  X(Envelope, "HOTPACK_ENVELOPE", "--envelope", "0 or 1", "1",                                                         \
     "whether jobs whose iterations differ are served by an envelope, if they mark them (`envelope.md`)")               \
   X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                                \
     "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \

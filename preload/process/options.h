@@ -22,7 +22,7 @@ struct Options {
   ArenaKind arena = ArenaKind::kAutomatic;  // HOTPACK_ARENA=plain: one cuMemAlloc, no virtual memory management
   uint64_t plain_arena_bytes = 0;           // HOTPACK_ARENA=plain:<MiB>, in bytes; 0: most of the free memory
   ExtentLimits extents;                     // HOTPACK_HANDLE=<MiB>:<part>
-  bool envelopes = false;                   // HOTPACK_ENVELOPE=1: iterations that differ are served by plan
+  bool envelopes = true;                    // HOTPACK_ENVELOPE: iterations that differ are served by plan
   bool peer_copies = true;                  // HOTPACK_PEER_COPIES=0: copies between devices pass through unchanged
   uint64_t page_wait_us = 1'000'000;        // HOTPACK_PAGE_WAIT, in microseconds; UINT64_MAX: no limit
   const char* only = nullptr;               // HOTPACK_ONLY: patterns of the executables to serve; null: all

@@ -62,7 +62,7 @@ struct EngineOptions {
   uint64_t page_wait_us = UINT64_MAX;
   // Jobs whose iterations differ are served by an envelope, if they mark their iterations. Not in a plain arena, where
   // its addresses would be taken from best fit.
-  bool envelopes = false;
+  bool envelopes = true;
   uint64_t managed_limit = 0;  // bytes of managed memory that may back blocks while there is no plan; 0: none
   // For the user, one line without its end; called without a lock; null: no lines.
   void (*log)(const char* line) = nullptr;

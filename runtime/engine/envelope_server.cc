@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t kFirstMarks = 3;  // of the run: a job may change meanwhile, for its own reasons
 constexpr double kPoor = 0.95;       // of an iteration's requests: a script that serves less is of little use
 constexpr int kPoorMarks = 2;        // more than better ones
-constexpr uint64_t kJudged = 12;     // iterations: then the share of all their requests counts, too
+constexpr uint64_t kJudged = 12;     // iterations whose requests are judged together
 constexpr double kWell = 0.995;      // an iteration served as well as that has nothing to teach
 constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
@@ -23,18 +23,21 @@ constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for 
 
 // --- what to learn from ----------------------------------------------------------------------------------------------
 
-bool EnvelopeServer::NoteMark(uint64_t count) {
+bool EnvelopeServer::NoteMark(uint64_t count, bool planning) {
   const uint64_t requests = stats_->planned() + stats_->dynamic();
   const uint64_t asked = requests - requests_at_mark_, planned = stats_->planned() - planned_at_mark_;
   requests_at_mark_ = requests;
   planned_at_mark_ = stats_->planned();
+  const bool had_script = std::exchange(plans_at_mark_, stats_->plans()) > 0;
   if (asked == 0) return false;
   last_share_ = static_cast<double>(planned) / static_cast<double>(asked);
   if (!enabled_) return false;
   marks_.push_back(count);
   if (marks_.size() > kIterationsKept + 1) marks_.erase(marks_.begin());
   if (!active()) {
-    learning_ = learning_ || (stats_->marks() >= kFirstMarks && JudgeScripts(asked, planned));
+    // While a script is planned, it may be the one that serves well.
+    const bool may_judge = stats_->marks() >= kFirstMarks && had_script && !planning;
+    learning_ = learning_ || (may_judge && JudgeScripts(asked, planned));
     return learning_;
   }
   hopeless_marks_ = last_share_ < kHopeless ? hopeless_marks_ + 1 : 0;
@@ -50,14 +53,19 @@ bool EnvelopeServer::NoteMark(uint64_t count) {
   return false;
 }
 
-// Returns whether scripts serve too little of the job: of most iterations, or of the few that have many requests.
+// Returns whether scripts serve too little of the job: of most iterations, or of the few that have many requests. The
+// first of those that are judged together is served well: by then scripts have been planned.
 bool EnvelopeServer::JudgeScripts(uint64_t asked, uint64_t planned) {
-  poor_marks_ = std::max(0, poor_marks_ + (last_share_ < kPoor ? 1 : -1));
-  ++judged_marks_;
+  served_well_ = served_well_ || ServesWell();
+  poor_marks_ = std::max(0, poor_marks_ + (ServesWell() ? -1 : 1));
+  if (poor_marks_ >= kPoorMarks) return true;
+  if (judged_marks_ == 0 && !ServesWell()) return false;
   judged_requests_ += asked;
   judged_planned_ += planned;
-  return poor_marks_ >= kPoorMarks || (judged_marks_ >= kJudged && static_cast<double>(judged_planned_) <
-                                                                       kPoor * static_cast<double>(judged_requests_));
+  if (++judged_marks_ < kJudged) return false;
+  judged_marks_ = 0;
+  const uint64_t served = std::exchange(judged_planned_, 0), requests = std::exchange(judged_requests_, 0);
+  return static_cast<double>(served) < kPoor * static_cast<double>(requests);
 }
 
 bool EnvelopeServer::ServesWell() const { return last_share_ >= kPoor; }

@@ -24,10 +24,12 @@ class EnvelopeServer {
 
   // --- what to learn from --------------------------------------------------------------------------------------------
   // The program has marked an iteration's end, after `count` requests. Returns whether the planner shall learn from the
-  // iterations since the last TakeWork.
-  bool NoteMark(uint64_t count);
+  // iterations since the last TakeWork. `planning`: the planner is busy.
+  bool NoteMark(uint64_t count, bool planning);
   // The job's iterations differ, so scripts of one iteration are not planned for it any more.
   bool learning() const { return learning_; }
+  // Scripts have served no iteration well so far, and one poorly: a further script would probably be no better.
+  bool Doubts() const { return enabled_ && poor_marks_ > 0 && !served_well_; }
   // Moves what the planner needs into the job.
   void TakeWork(PlanJob* job);
   // Hardly any request of the last iteration was served by best fit.
@@ -86,7 +88,9 @@ class EnvelopeServer {
   EngineStats* const stats_;
   bool enabled_;
   bool learning_ = false, leaving_ = false;
-  // Of all iterations that are judged: their number, and their requests, also of those that scripts served.
+  bool served_well_ = false;  // an iteration, by a script
+  uint64_t plans_at_mark_ = 0;
+  // Of the iterations that are judged together: their number, their requests, and those that scripts served.
   uint64_t judged_marks_ = 0, judged_requests_ = 0, judged_planned_ = 0;
   int poor_marks_ = 0;      // iterations of which scripts served too little; a better one takes one back
   int hopeless_marks_ = 0;  // ... the envelope, in a row

@@ -148,10 +148,11 @@ void PlanScheduler::Mark() {
   EngineStats& stats = *parts_.stats;
   stats.NoteMark();
   const uint64_t count = parts_.history->Count(), marks = stats.marks();
-  if (parts_.envelope->NoteMark(count)) PostEnvelope();
+  if (parts_.envelope->NoteMark(count, worker_.Busy())) PostEnvelope();
   const bool followed = scripts.Follows() && scripts.Divergences() == divergences_at_mark_;
   const bool overlong = followed && marks >= next_overlong_ && LivesExceedCycle();
-  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && !parts_.envelope->learning() && !worker_.Busy()) {
+  const bool scripts_serve = !parts_.envelope->learning() && !parts_.envelope->Doubts();
+  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && scripts_serve && !worker_.Busy()) {
     if (overlong) {
       overlong_at_detection_ = scripts.overlong_lives();
       next_overlong_ = 2 * marks;

@@ -116,9 +116,10 @@ std::vector<Bytes> EnvelopeLearner::LoadsMet(const Packed& packed) const {
 
 // Several placements of about the same height: the packer's, then those with small blocks together, and with large ones
 // that begin at chunks. Each of them twice: the second time what is live at the largest load is placed first, so that
-// no gaps lie between it then. A placement must have few chunks in use at its moments: where neighbours are not live together,
-// chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake. Many moments take
-// the packer long. If its time was too short for any solver, its blocks are stacked: the others replace it.
+// no gaps lie between it then. A placement must have few chunks in use at its moments: where neighbours are not live
+// together, chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake, or may
+// meet. Many moments take the packer long. If its time was too short for any solver, its blocks are stacked: the others
+// replace it.
 void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
   const bool few = packed->index.size() <= settings_.few_blocks;
   const ConflictRows conflicts = envelope_.Conflicts(packed->index);

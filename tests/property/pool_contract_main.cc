@@ -162,7 +162,8 @@ Ended Play(const Mode& mode, const Program& program) {
   char* folder = mkdtemp(in_memory);
   if (folder == nullptr && (folder = mkdtemp(elsewhere)) == nullptr) return {"no temporary folder", "", "", 0, {}};
   Ended ended = Fork(mode, program.first, program.drop, folder);
-  if (ended.fault.empty() && mode.shape->recorded && !std::filesystem::exists(std::string(folder) + "/trace")) {
+  if (ended.fault.empty() && mode.shape->recorded && !mode.model &&
+      !std::filesystem::exists(std::string(folder) + "/trace")) {
     ended.fault = "no trace";
   }
   if (ended.fault.empty() && !program.second.empty()) {

@@ -48,6 +48,19 @@ TEST(ConflictPlacement, SmallBlocksLieTogether) {
   for (const size_t small : {1, 3, 5}) EXPECT_LT(placement.offsets[small], 12);
 }
 
+TEST(ConflictPlacement, LargerKeysComeFirst) {
+  const Instance instance = Blocks({10, 20, 10, 5});
+  ConflictRows conflicts(4);
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j < i; ++j) conflicts.Set(i, j);
+  }
+  EXPECT_EQ(PlaceByConflicts(instance, conflicts, {}).front().offsets, (std::vector<Offset>{20, 0, 30, 40}));
+  const std::vector<Bytes> keys = {7, 0, 7, 9};
+  ConflictPlacementOptions options;
+  options.keys = &keys;
+  EXPECT_EQ(PlaceByConflicts(instance, conflicts, options).front().offsets, (std::vector<Offset>{5, 25, 15, 0}));
+}
+
 TEST(ConflictPlacement, WishesAreFulfilledAsFarAsTheyCostLittle) {
   const Instance instance = Blocks({50, 50, 100, 1, 1});
   ConflictRows conflicts(5);

@@ -26,13 +26,15 @@ struct Played {
 
 // Iterations of random sizes, the same each time but for a few. Some blocks of the first ones stay. `alignment`: of the
 // engine.
-Played Play(uint64_t seed, uint64_t alignment, std::shared_ptr<const SavedPlan> plan = nullptr) {
+Played Play(uint64_t seed, uint64_t alignment, std::shared_ptr<const SavedPlan> plan = nullptr,
+            bool envelopes = false) {
   FakeDeviceMemory device(uint64_t{8} << 30);
   device.SetExtents({uint64_t{16} << 20, 8});
   EngineOptions options;
   options.logical_time = true;
   options.plan_time_limit_ns = 5'000'000;
   options.large_alignment = alignment;
+  options.envelopes = envelopes;
   options.plan = std::move(plan);
   Engine engine(&device, options);
   Played run;
@@ -78,7 +80,7 @@ Played Play(uint64_t seed, uint64_t alignment, std::shared_ptr<const SavedPlan> 
 TEST(EngineAlignment, LargeBlocksBeginAtMultiplesOf64KiB) {
   constexpr uint64_t kSeeds = 8;
   const uint64_t first = TestSeed();
-  uint64_t planned = 0, displaced = 0, misaligned_without = 0;
+  uint64_t planned = 0, displaced = 0, misaligned_without = 0, entries = 0;
   for (uint64_t seed = first; seed < first + kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     const Played run = Play(seed, kAlignment);
@@ -90,9 +92,13 @@ TEST(EngineAlignment, LargeBlocksBeginAtMultiplesOf64KiB) {
     EXPECT_TRUE(IsAligned(*run.plan, kAlignment));
     const Played again = Play(seed, kAlignment, run.plan);
     EXPECT_EQ(again.misaligned, 0u);
+    const Played by_envelope = Play(seed, kAlignment, nullptr, true);
+    EXPECT_EQ(by_envelope.misaligned, 0u);
+    entries += by_envelope.stats.envelope_entries;
     if (seed == first) misaligned_without = Play(seed, 512).misaligned;
   }
   EXPECT_GT(planned, kSeeds * 200);
+  EXPECT_GT(entries, 0u) << "some have many displaced requests";
   EXPECT_GT(displaced, kSeeds);
   EXPECT_GT(misaligned_without, 100u);
   EXPECT_FALSE(IsAligned(*Play(first, 512).plan, kAlignment));

@@ -87,8 +87,8 @@ TEST(EngineEnvelope, ServesStepsOfAnyLength) {
   job.GiveAll();
 }
 
-TEST(EngineEnvelope, IsOffUnlessAskedFor) {
-  EXPECT_FALSE(EngineOptions().envelopes);
+TEST(EngineEnvelope, CanBeSwitchedOff) {
+  EXPECT_TRUE(EngineOptions().envelopes);
   std::mt19937_64 random(1);
   Job job(4096 * Job::kMiB, LogicalTime(false));
   for (int i = 0; i < 40; ++i) {

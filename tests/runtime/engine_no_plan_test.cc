@@ -66,7 +66,9 @@ TEST(NoPlan, NotBegun) {
 }
 
 TEST(NoPlan, IterationsDiffer) {
-  Job job;
+  EngineOptions options;
+  options.envelopes = false;
+  Job job(4096 * Job::kMiB, options);
   for (uint64_t step = 1; step <= 8; ++step) {
     job.engine().Mark();
     Step(job, 30 + 3 * step, step);

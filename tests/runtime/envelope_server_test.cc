@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/engine/engine_stats.h"
+#include "tests/runtime/envelope_steps.h"
 #include "tests/runtime/fake_device_memory.h"
 
 namespace hotpack {
@@ -12,7 +13,7 @@ namespace {
 class EnvelopeServerTest : public testing::Test {
  protected:
   // An iteration of a hundred requests ends, of which `planned` were served by plan. Returns whether it is learnt from.
-  bool End(uint64_t planned) {
+  bool End(uint64_t planned, bool planning = false) {
     for (uint64_t i = 0; i < 100; ++i) {
       if (i < planned) {
         stats_.NotePlanned();
@@ -21,7 +22,7 @@ class EnvelopeServerTest : public testing::Test {
       }
     }
     stats_.NoteMark();
-    return server_.NoteMark(stats_.planned() + stats_.dynamic());
+    return server_.NoteMark(stats_.planned() + stats_.dynamic(), planning);
   }
   static std::shared_ptr<const EnvelopeScript> AnyScript() {
     auto places = std::make_shared<EnvelopePlaces>();
@@ -30,6 +31,8 @@ class EnvelopeServerTest : public testing::Test {
     script->places = std::move(places);
     return script;
   }
+
+  EnvelopeServerTest() { stats_.NotePlan(); }
 
   FakeDeviceMemory device_{uint64_t{1} << 30, 64 << 10};
   std::atomic<bool> abandoned_{false};
@@ -59,6 +62,33 @@ TEST_F(EnvelopeServerTest, LearnsOnceScriptsServeTooLittle) {
   End(0);
   server_.TakeWork(&job);
   EXPECT_EQ(job.marks, (std::vector<uint64_t>{800, 900})) << "iterations follow each other";
+}
+
+// Seven of eight iterations are served well, but the eighth has most requests.
+TEST_F(EnvelopeServerTest, LearnsWhereFewIterationsHaveMostRequests) {
+  const auto evaluate = [&] {
+    for (int k = 0; k < 900; ++k) stats_.NoteDynamic();
+    return End(0);
+  };
+  End(0);
+  End(0);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(End(100));
+  EXPECT_FALSE(evaluate());
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(End(100)) << "too few to judge";
+  EXPECT_TRUE(End(100));
+}
+
+// A job that repeats, whose plan takes long: it must not be taken for one that differs.
+TEST_F(EnvelopeServerTest, WaitsForScriptsThatArePlanned) {
+  stats_.TakePlanBack();
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(End(0)) << "there is no plan yet";
+  stats_.NotePlan();
+  EXPECT_FALSE(End(0)) << "it came in the middle of the iteration";
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(End(0, /*planning=*/true)) << "a better one is planned";
+  EXPECT_FALSE(End(0));
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(End(100)) << "what was served before it does not count";
+  EXPECT_FALSE(End(0));
+  EXPECT_TRUE(End(0));
 }
 
 TEST_F(EnvelopeServerTest, KeepsTheLastIterationsForABusyPlanner) {
@@ -99,9 +129,113 @@ TEST_F(EnvelopeServerTest, SwitchedOffItLearnsNothing) {
   EnvelopeServer off(&pages_, &blocks_, &stats_, false);
   for (int i = 0; i < 10; ++i) {
     End(0);
-    EXPECT_FALSE(off.NoteMark(stats_.planned() + stats_.dynamic()));
+    EXPECT_FALSE(off.NoteMark(stats_.planned() + stats_.dynamic(), false));
   }
   EXPECT_FALSE(off.learning());
+}
+
+// An envelope of three entries, a, b and c, of 4, 5 and 6 chunks, whose places lie on each other.
+class EnvelopePlacesTest : public EnvelopeServerTest {
+ protected:
+  static constexpr uint64_t kChunk = 64 << 10;
+  static constexpr uint32_t kUnits = kChunk / kBlockUnit;
+
+  // `outlasts`: c is live at the end of its iteration.
+  void Follow(bool outlasts) {
+    EngineLock lock(mutex_);
+    ASSERT_EQ(pages_.Open(lock), MemoryStatus::kOk);
+    Envelope envelope;
+    hotpack_test::EnvelopeJob job;
+    for (int i = 0; i < (outlasts ? 2 : 1); ++i) {
+      std::vector<uint64_t> live;
+      for (const uint32_t chunks : {4, 5, 6}) live.push_back(job.Request(chunks * kUnits));
+      for (const uint64_t block : {live[0], live[1]}) job.Release(block);
+      if (!outlasts) job.Release(live[2]);
+      job.End(&envelope);
+      if (outlasts) job.Release(live[2]);
+    }
+    ASSERT_EQ(envelope.entries().size(), 3u);
+    auto places = std::make_shared<EnvelopePlaces>();
+    places->by_entry = {{4 * kUnits, {0, kNone}}, {5 * kUnits, {4 * kUnits, kNone}}, {6 * kUnits, {9 * kUnits, kNone}}};
+    places->zone_units = places->load_units = 15 * kUnits;
+    std::vector<uint32_t> index;
+    envelope.ToInstance(&index);
+    places->FindSupports(index, envelope.Conflicts(index));
+    server_.SetPending(MakeEnvelopeScript(envelope, std::move(places)));
+    server_.Change();
+    ASSERT_TRUE(server_.active());
+  }
+  // Returns the chunk of the zone at which the request is served; -1: it has no place.
+  int Request(uint32_t chunks) {
+    EngineLock lock(mutex_);
+    EngineRequest request;
+    request.units = chunks * kUnits;
+    request.bytes = request.units * kBlockUnit;
+    request.ordinal = ordinal_++;
+    DeviceAddress address = 0;
+    blocks_.AddPending(request.units);
+    const uint32_t entry = server_.Serve(lock, request, {}, &address);
+    blocks_.RemovePending(request.units);
+    if (entry == kNone) return -1;
+    DynamicBlock block;
+    block.bytes = request.bytes;
+    block.units = request.units;
+    block.ordinal = request.ordinal;
+    block.envelope_entry = entry;
+    block.foreign = true;
+    blocks_.Add(address, block);
+    blocks_.CountLive(request.units);
+    last_ = address;
+    return static_cast<int>((address - pages_.zone().begin) / kChunk);
+  }
+  void Release(DeviceAddress address) {
+    DynamicBlock block;
+    ASSERT_TRUE(blocks_.Remove(address, &block));
+    blocks_.RemoveLive(block.units);
+    pages_.Free(address, block.bytes, block.foreign);
+    server_.NoteRelease(static_cast<uint32_t>(ordinal_ - block.ordinal), block.envelope_entry, address);
+  }
+  void Step(int a, int b, int c) {
+    EXPECT_EQ(Request(4), a);
+    const DeviceAddress first = last_;
+    EXPECT_EQ(Request(5), b);
+    Release(first);
+    Release(last_);
+    EXPECT_EQ(Request(6), c);
+  }
+
+  AdaptiveMutex mutex_;
+  uint64_t ordinal_ = 0;
+  DeviceAddress last_ = 0;
+};
+
+// What lies below comes before it, and not again while it lives.
+TEST_F(EnvelopePlacesTest, ABlockLiesWhereEarlierOnesWereReleased) {
+  Follow(/*outlasts=*/false);
+  Step(0, 4, 0);
+  Release(last_);
+  Step(0, 4, 0);
+  Release(last_);
+}
+
+TEST_F(EnvelopePlacesTest, ABlockThatOutlastsItsIterationLiesAtItsPlace) {
+  Follow(/*outlasts=*/true);
+  Step(0, 4, 9);
+  Release(last_);
+}
+
+// A loop goes back: a and b come again while c lives.
+TEST_F(EnvelopePlacesTest, WhatWasInTheWayIsNotLoweredAgain) {
+  Follow(/*outlasts=*/false);
+  Step(0, 4, 0);
+  const DeviceAddress lowered = last_;
+  EXPECT_EQ(Request(4), -1);
+  Release(lowered);
+  Step(0, 4, 9);
+  const DeviceAddress kept = last_;
+  EXPECT_EQ(Request(4), 0);
+  Release(last_);
+  Release(kept);
 }
 
 }  // namespace

@@ -210,6 +210,34 @@ TEST(Envelope, MistakesConflict) {
 }
 
 // Random jobs of several kinds of steps: every iteration's blocks keep apart at the places of their entries.
+// In one iteration a block lives for long, in the other one it is released before another request: both may yet come.
+TEST(Envelope, WhatLiesWithinALongestLifeHadBetterKeepApart) {
+  Envelope envelope;
+  EnvelopeJob job;
+  const auto play = [&](std::vector<uint32_t> during, std::vector<uint32_t> after) {
+    const uint64_t block = job.Request(1'000'000);
+    for (const uint32_t units : during) job.Release(job.Request(units));
+    job.Release(block);
+    for (const uint32_t units : after) job.Release(job.Request(units));
+    return job.End(&envelope);
+  };
+  const std::vector<uint32_t> once = play({3'000}, {70'000});
+  const std::vector<uint32_t> other = play({}, {500, 3'000, 70'000});
+  ASSERT_EQ(envelope.entries().size(), 4u);
+  std::vector<uint32_t> index;
+  envelope.ToInstance(&index);
+  const ConflictRows conflicts = envelope.Conflicts(index);
+  const std::vector<ConflictRows> wishes = envelope.Wishes(conflicts, index);
+  ASSERT_EQ(wishes.size(), 1u) << "nothing met, and nothing was mistaken";
+  const auto block_of = [&](uint32_t entry) { return std::find(index.begin(), index.end(), entry) - index.begin(); };
+  const auto block = static_cast<size_t>(block_of(once[0]));
+  const auto between = static_cast<size_t>(block_of(other[1])), last = static_cast<size_t>(block_of(once[2]));
+  EXPECT_FALSE(conflicts.At(block, between));
+  EXPECT_TRUE(wishes[0].At(block, between));
+  EXPECT_TRUE(wishes[0].At(block, static_cast<size_t>(block_of(once[1])))) << "conflicts are wishes, too";
+  EXPECT_FALSE(wishes[0].At(block, last));
+}
+
 TEST(Envelope, PlacesServeEveryIterationSeen) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     property::Random random(seed);

@@ -36,6 +36,6 @@ struct EngineReplay {
 // about kLogicalPlanLimitNs of computing for each plan. `extents`: how large
 // its handles may be. `envelopes`: EngineOptions::envelopes.
 EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity,
-                            const ExtentLimits& extents = {}, bool envelopes = false);
+                            const ExtentLimits& extents = {}, bool envelopes = true);
 
 }  // namespace hotpack
