@@ -44,8 +44,8 @@ struct ConflictPlacementOptions {
 // Returns placements in which no two blocks that conflict overlap: the lowest one found, and others that fulfil more
 // wishes. Pinned blocks keep their pins and conflict with all: the rows need not have them, if they are the last ones.
 // First fit, with the blocks in the order of their keys and sizes; then again and again with those earlier that lay on
-// top (squeaky wheel, Joslin and Clements 1999). At least one placement is finished. The first one is at most as high as
-// `start`. Pure. O(blocks² + work).
+// top (squeaky wheel, Joslin and Clements 1999). At least one placement is finished. The first one is at most as high
+// as `start`. Pure. O(blocks² + work).
 std::vector<Placement> PlaceByConflicts(const Instance& instance, const ConflictRows& conflicts,
                                         const ConflictPlacementOptions& options);
 

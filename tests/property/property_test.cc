@@ -72,6 +72,8 @@ void Play(const Shape& shape, bool preload, uint64_t operations, Figures* figure
   environment["LD_PRELOAD"] = simulated + "/libsimgpu_witness.so";
   if (preload) environment["LD_PRELOAD"].append(" ").append(PreloadUnderTest());
   environment["HOTPACK"] = "";
+  // Scripts, unless a shape or the environment asks for envelopes: those serve what the programs are to displace.
+  if (getenv("HOTPACK_ENVELOPE") == nullptr) environment.emplace("HOTPACK_ENVELOPE", "0");
   const uint64_t processes = std::max<uint64_t>(1, operations / kInAProcess);
   for (uint64_t seed = first; seed < first + processes; ++seed) {
     const std::vector<std::string> command = {HOTPACK_BINARY_DIR "/tests/random_program",
