@@ -100,7 +100,7 @@ std::vector<uint32_t> Reorder(const Instance& instance, const FirstFit& first_fi
 std::vector<Placement> PlaceByConflicts(const Instance& instance, const ConflictRows& conflicts,
                                         const ConflictPlacementOptions& options) {
   constexpr int kPatience = 12;   // rounds without a lower placement, before the next one begins with the best order
-  constexpr int kHopeless = 480;  // ... before the search ends: with few blocks they take little time
+  constexpr int kHopeless = 120;  // ... before the search ends: with few blocks they take little time
   const std::vector<Block>& blocks = instance.blocks;
   FirstFit first_fit(instance, conflicts, options);
   std::vector<uint32_t> by_key(blocks.size());
