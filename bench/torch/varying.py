@@ -229,12 +229,12 @@ JOBS: dict[str, Callable[[], Iterator[None]]] = {
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str):
-        print(f"varying.py: {message}", file=sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
         sys.exit(2)
 
 
-def main(arguments: list[str]) -> int:
-    parser = Parser(prog="varying.py", description="Trains a job whose steps differ.",
+def main(arguments: list[str], program: str = "varying.py") -> int:
+    parser = Parser(prog=program, description="Trains a job whose steps differ.",
                     epilog="; ".join(f"{name}: {job.__doc__}" for name, job in JOBS.items()))
     parser.add_argument("job", choices=JOBS)
     parser.add_argument("--steps", type=int, default=60, help="yields of the job: optimizer steps (60)")
