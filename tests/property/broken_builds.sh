@@ -6,6 +6,8 @@
 set -euo pipefail
 . "$1/tests/mutants.sh"
 copy_sources packer profiler runtime preload
+# Scripts: the programs are to meet them. Shapes that are made for envelopes ask for them.
+export HOTPACK_ENVELOPE=0
 
 flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 [ -z "${HOTPACK_TEST_CUDA_INCLUDE:-}" ] || flags+=(-isystem "$HOTPACK_TEST_CUDA_INCLUDE")
@@ -104,13 +106,16 @@ copies_without_hooks() {
 }
 # One thread begins a capture on a stream that another thread's release gives an event.
 captured_meanwhile() {
-  local code=0
-  rm -f "$work/reports"
-  LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_DELAY=200 SIMGPU_REPORT_FILE="$work/reports" HOTPACK=0 \
-    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
-    timeout 300 "$build_dir/tests/preload/torch_contract_client" captured_meanwhile || code=$?
-  cat "$work/reports" 2>/dev/null || true
-  [ "$code" = 0 ] && ! grep -q REPORT "$work/reports"
+  local code round
+  for round in 1 2 3 4 5; do  # threads have to meet, and on a busy machine they may not
+    code=0
+    rm -f "$work/reports"
+    LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_DELAY=200 SIMGPU_REPORT_FILE="$work/reports" HOTPACK=0 \
+      LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+      timeout 300 "$build_dir/tests/preload/torch_contract_client" captured_meanwhile || code=$?
+    cat "$work/reports" 2>/dev/null || true
+    [ "$code" = 0 ] && ! grep -q REPORT "$work/reports" || return 1
+  done
 }
 all_programs() { random_programs && streams_that_go; }
 checker_report() {
