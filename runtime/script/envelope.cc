@@ -223,7 +223,7 @@ void Envelope::LearnLives(uint64_t first, const std::vector<EnvelopeRequest>& it
   for (size_t i = 0; i <= iteration.size(); ++i) {
     for (const LiveBlock& block : dies[i]) {
       Bury(block);
-      if (block.iteration == iterations_) LearnLongestLife(block.entry, entries[i - 1]);
+      if (block.iteration == iterations_ && i > 0) LearnLongestLife(block.entry, entries[i - 1]);
     }
     if (i == iteration.size()) break;
     const bool overlapped = moments_.Overlaps(entries[i]);

@@ -31,7 +31,7 @@ struct EnvelopeSupport {
 
 // A placement of an envelope's entries.
 struct EnvelopePlaces {
-  static constexpr size_t kSupports = 32;  // that a place lists
+  static constexpr size_t kSupports = 8;  // that a place lists
   static uint32_t PlaceIndex(uint32_t entry, uint32_t which) { return 2 * entry + which; }
 
   std::vector<EnvelopePlace> by_entry;    // entries that came later have none

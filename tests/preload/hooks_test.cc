@@ -163,7 +163,7 @@ TEST(Files, AnUnwritablePlaceStopsNothing) {
   EXPECT_THAT(outcome.err, testing::HasSubstr("hotpack: no trace: cannot write /nowhere/job.trace"));
 }
 
-// Neither is written beside: a file of a process id in /dev takes host memory until the machine restarts.
+// No file is made next to them. The folder /dev is host memory.
 TEST(Files, ADeviceOrAFolderIsNoTrace) {
   const TemporaryDirectory directory;
   for (const std::string& trace : {std::string("/dev/null"), directory.path()}) {

@@ -6,8 +6,6 @@
 set -euo pipefail
 . "$1/tests/mutants.sh"
 copy_sources packer profiler runtime preload
-# Scripts: the programs are to meet them. Shapes that are made for envelopes ask for them.
-export HOTPACK_ENVELOPE=0
 
 flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 [ -z "${HOTPACK_TEST_CUDA_INCLUDE:-}" ] || flags+=(-isystem "$HOTPACK_TEST_CUDA_INCLUDE")

@@ -209,8 +209,8 @@ TEST(Envelope, MistakesConflict) {
   EXPECT_TRUE(taken.second <= right.first || right.second <= taken.first);
 }
 
-// Random jobs of several kinds of steps: every iteration's blocks keep apart at the places of their entries.
-// In one iteration a block lives for long, in the other one it is released before another request: both may yet come.
+// A block lives over `once[1]` in the first iteration. In the second one it is released before `other[1]`, which lies
+// between the two in the sequence.
 TEST(Envelope, WhatLiesWithinALongestLifeHadBetterKeepApart) {
   Envelope envelope;
   EnvelopeJob job;
@@ -238,6 +238,7 @@ TEST(Envelope, WhatLiesWithinALongestLifeHadBetterKeepApart) {
   EXPECT_FALSE(wishes[0].At(block, last));
 }
 
+// Random jobs of several kinds of steps: every iteration's blocks keep apart at the places of their entries.
 TEST(Envelope, PlacesServeEveryIterationSeen) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     property::Random random(seed);
