@@ -71,7 +71,8 @@ TraceWriter* NewTrace() {
   if (options.trace == nullptr) return nullptr;
   std::lock_guard<std::mutex> lock(files.mutex);
   struct stat info;
-  if (stat(options.trace, &info) == 0 && !S_ISREG(info.st_mode)) {  // a file beside /dev/null would fill the host's memory
+  // A file beside /dev/null would fill the host's memory.
+  if (stat(options.trace, &info) == 0 && !S_ISREG(info.st_mode)) {
     if (files.first_trace) Log("no trace: %s is no regular file", options.trace);
     files.first_trace = false;
     return nullptr;

@@ -88,7 +88,7 @@ class EnvelopeServer {
   EngineStats* const stats_;
   bool enabled_;
   bool learning_ = false, leaving_ = false;
-  bool served_well_ = false;  // an iteration, by a script
+  bool served_well_ = false;    // an iteration, by a script
   uint64_t plans_at_mark_ = 0;  // made by the last mark
   // Of the iterations that are judged together: their number, their requests, and those that scripts served.
   uint64_t judged_marks_ = 0, judged_requests_ = 0, judged_planned_ = 0;
