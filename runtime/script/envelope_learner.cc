@@ -66,7 +66,8 @@ EnvelopeLearner::Packed EnvelopeLearner::PackEntries(const std::vector<AddressRa
   }
   WorkClock clock;
   PackOptions options;
-  options.time_limit_ns = settings_.pack_ns;
+  // A small envelope is near its bound at once, and its iterations are short.
+  options.time_limit_ns = std::min(settings_.pack_ns, static_cast<int64_t>(packed.instance.blocks.size()) * 50'000);
   options.cancel = cancel;
   if (settings_.logical_time) options.clock = &clock;
   packed.result = Pack(packed.instance, options);
