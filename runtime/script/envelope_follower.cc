@@ -11,8 +11,10 @@ constexpr size_t kBeam = 24;
 constexpr double kDecay = 0.93;   // of a hypothesis's score, at each request
 constexpr double kStart = 60;     // the score of a position that is known
 constexpr double kMargin = 6;     // hypotheses this far below the best one do not answer
+constexpr double kLost = 40;      // ... are given up
 constexpr int kAheadEntries = 3;  // that a hypothesis may skip
-constexpr int kFits = 4;          // a local score at which nothing needs to be searched
+constexpr int kFits = 4;          // a local score at which nothing else is looked for
+constexpr int kPossible = 2;      // ... at which a successor may be meant
 constexpr int kSeenSize = 4, kSeenContext = 3;
 constexpr int kBusyCost = 10;
 constexpr int kStayCost = 4, kSkipCost = 3, kSearchCost = 5;
@@ -59,15 +61,25 @@ int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
   return SizeScore(e, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
 }
 
-// Returns the only successor of the only likely position, if the request looks as it always did.
+// Returns the successor of the only likely position that the request stands for: the only one, if the request fits it.
+// Of several: the one that it looks like as it always did, if no other one may be meant.
 uint32_t EnvelopeFollower::Expected(const RequestSign& sign) {
   if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return kNone;
-  const EnvelopeEntry& at = script_->entries[beam_[0].entry];
-  if (at.successors.size() != 1) return kNone;
-  const uint32_t entry = at.successors[0].entry;
-  if (Score(entry, sign) != kSeenSize + kSeenContext) return kNone;
+  const Hypothesis from = beam_[0];
+  const std::vector<EnvelopeEntry::Successor>& successors = script_->entries[from.entry].successors;
+  const int enough = successors.size() == 1 ? kFits : kSeenSize + kSeenContext;
+  uint32_t entry = kNone;
+  int fit = 0;
+  for (const auto& successor : successors) {
+    const int score = Score(successor.entry, sign);
+    if (score < kPossible) continue;
+    if (score < enough || entry != kNone) return kNone;
+    entry = successor.entry;
+    fit = score;
+  }
+  if (entry == kNone) return kNone;
   beam_.resize(1);
-  beam_[0] = {entry, beam_[0].score * kDecay + kSeenSize + kSeenContext, beam_[0].branch};
+  beam_[0] = {entry, from.score * kDecay + fit, script_->NextBranch(from.entry, entry, from.branch)};
   return entry;
 }
 
@@ -84,14 +96,17 @@ void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, i
     all += static_cast<double>(successor.weight);
     branch += in_branch(successor);
   }
+  int best_here = -kBusyCost;
   for (const auto& successor : at.successors) {
     const int fit = Score(successor.entry, sign);
+    best_here = std::max(best_here, fit);
     const double share = static_cast<double>(successor.weight) / all;
     const double chance = (in_branch(successor) + kBranchPrior * share) / (branch + kBranchPrior);
     next_.push_back({successor.entry, from.score * kDecay + fit + std::log2(std::max(kUnseenShare, chance)),
                      script_->NextBranch(from.entry, successor.entry, from.branch)});
-    *best = std::max(*best, fit);
   }
+  *best = std::max(*best, best_here);
+  if (best_here >= kFits) return;
   const auto& order = script_->order;
   const size_t position = script_->positions[from.entry];
   for (int k = 1; k <= kAheadEntries; ++k) {
@@ -127,7 +142,7 @@ void EnvelopeFollower::Search(const RequestSign& sign) {
   }
 }
 
-// Keeps the best hypothesis of each entry, and of those the best kBeam.
+// Keeps the best hypothesis of each entry, and of those the best kBeam that may still win.
 void EnvelopeFollower::Keep() {
   std::sort(next_.begin(), next_.end(), [](const Hypothesis& a, const Hypothesis& b) {
     return a.entry != b.entry ? a.entry < b.entry : a.score > b.score;
@@ -139,6 +154,7 @@ void EnvelopeFollower::Keep() {
     return a.score != b.score ? a.score > b.score : a.entry < b.entry;
   });
   if (next_.size() > kBeam) next_.resize(kBeam);
+  while (next_.size() > 1 && next_.back().score < next_.front().score - kLost) next_.pop_back();
   beam_.swap(next_);
 }
 

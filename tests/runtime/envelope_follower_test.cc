@@ -60,7 +60,9 @@ TEST_F(EnvelopeFollowerTest, ARepetitionIsExpected) {
 
 TEST_F(EnvelopeFollowerTest, FollowsThroughOtherLengths) {
   for (const uint32_t length : {10u, 13u, 9u}) Learn({.length = length});
+  const auto before = follower_.figures();
   for (const uint32_t length : {11u, 12u, 13u}) EXPECT_EQ(Follow({.length = length}), truth_) << length;
+  EXPECT_EQ(follower_.figures().beam, before.beam) << "an only successor whose size changes is expected";
 }
 
 TEST_F(EnvelopeFollowerTest, FollowsWhereALayerIsLeftOut) {
@@ -70,6 +72,13 @@ TEST_F(EnvelopeFollowerTest, FollowsWhereALayerIsLeftOut) {
   size_t right = 0;
   for (size_t i = 0; i < answers.size(); ++i) right += answers[i] == truth_[i];
   EXPECT_GE(right * 10, answers.size() * 8) << "not seen before";
+}
+
+TEST_F(EnvelopeFollowerTest, AChoiceThatTheSizeTellsIsExpected) {
+  for (const int skipped : {-1, 2, -1, 2, -1, 2}) Learn({.skipped = skipped});
+  const auto before = follower_.figures();
+  for (const int skipped : {-1, 2}) EXPECT_EQ(Follow({.skipped = skipped}), truth_) << skipped;
+  EXPECT_LE(follower_.figures().beam - before.beam, 4u) << "where two successors look alike";
 }
 
 TEST_F(EnvelopeFollowerTest, FindsItsWayBack) {
