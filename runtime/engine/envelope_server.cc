@@ -151,12 +151,13 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
 }
 
 // Returns whether `entry` comes before the entry of a place in every iteration, and will not come again while a block
-// there lives. A loop may go back: what was in the way once stays up.
+// there lives. A loop may go back: what was in the way once stays up. Of another stream nothing is past: the block
+// would wait for its work.
 bool EnvelopeServer::IsPast(uint32_t entry, uint32_t place) const {
   const EnvelopeScript& script = *follower_.script();
   const uint32_t own = place / 2;
   return script.positions[entry] < script.positions[own] && !script.entries[own].outlasts &&
-         (own >= stays_up_.size() || !stays_up_[own]);
+         !script.entries[own].OnOtherStream(script.entries[entry]) && (own >= stays_up_.size() || !stays_up_[own]);
 }
 
 // Returns the lowest address at which the block of a place may lie without lying where another entry, live at the same
@@ -258,6 +259,8 @@ void EnvelopeServer::AddTo(hotpack_stats* stats) const {
   stats->envelope_bytes = follower_.script()->host_bytes;
   stats->plan_height = PlanBytes();
   stats->plan_lower_bound = follower_.script()->places->load_units * kBlockUnit;
+  stats->plan_stream_edges = follower_.script()->places->stream_edges;
+  stats->plan_stream_edges_avoided = follower_.script()->places->avoided_stream_edges;
 }
 
 }  // namespace hotpack

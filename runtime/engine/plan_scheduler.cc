@@ -384,6 +384,7 @@ void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* c
     for (size_t i = 0; i < iteration.size(); ++i) {
       const uint64_t at = job.marks[k] + i - job.taken_first;
       if (job.marks[k] + i >= job.taken_first && at < job.taken.size()) iteration[i].taken = job.taken[at];
+      if (!stream_edges_.avoid || stream_edges_.slack_percent == 0) iteration[i].stream = 0;
     }
     learner_->Merge(job.marks[k], iteration, released_at);
     if (learner_->Full()) break;

@@ -160,6 +160,9 @@ void Envelope::Learn(EnvelopeEntry* entry, const EnvelopeRequest& request, int l
   Remember(&entry->contexts, request.sign.context, kContexts);
   Remember(&entry->releases, request.sign.releases, kReleases);
   entry->life = life;
+  if (request.stream == 0 || request.stream == entry->stream) return;
+  changed_ = true;
+  entry->stream = request.stream;
 }
 
 void Envelope::LearnSuccessor(uint32_t from, uint32_t to) {
@@ -327,16 +330,37 @@ ConflictRows Envelope::Conflicts(const std::vector<uint32_t>& index) const {
   return rows;
 }
 
+bool Envelope::HasSeveralStreams() const {
+  uint16_t stream = 0;
+  for (const EnvelopeEntry& entry : entries_) {
+    if (entry.stream == 0) continue;
+    if (stream != 0 && entry.stream != stream) return true;
+    stream = entry.stream;
+  }
+  return false;
+}
+
+ConflictRows Envelope::WithStreamsApart(ConflictRows conflicts, const std::vector<uint32_t>& index) const {
+  if (!HasSeveralStreams()) return conflicts;
+  for (size_t i = 0; i < index.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (entries_[index[i]].OnOtherStream(entries_[index[j]])) conflicts.Set(i, j);
+    }
+  }
+  return conflicts;
+}
+
 std::vector<ConflictRows> Envelope::Wishes(const ConflictRows& conflicts, const std::vector<uint32_t>& index) const {
   std::vector<std::vector<size_t>> blocks_of(entries_.size());
   for (size_t i = 0; i < index.size(); ++i) blocks_of[index[i]].push_back(i);
-  ConflictRows rows = conflicts;
+  ConflictRows rows = WithStreamsApart(conflicts, index);
+  std::vector<ConflictRows> wishes;
+  if (HasSeveralStreams()) wishes.push_back(rows);
   for (const auto& [entry, other] : met_) {
     for (const size_t i : blocks_of[entry]) {
       for (const size_t j : blocks_of[other]) rows.Set(i, j);
     }
   }
-  std::vector<ConflictRows> wishes;
   if (!met_.empty()) wishes.push_back(rows);
   for (const auto& [taken, right] : mistaken_) {
     for (size_t j = 0; j < index.size(); ++j) {

@@ -31,6 +31,7 @@ struct EnvelopeRequest {
   RequestSign sign;
   uint64_t released = UINT64_MAX;  // requests of the run so far when its block was released; UINT64_MAX: not yet
   uint32_t taken = kNone;          // the entry whose place served it; kNone: none
+  uint16_t stream = 0;             // that it names: a small ordinal; 0: none
 };
 
 struct EnvelopeEntry {
@@ -44,6 +45,7 @@ struct EnvelopeEntry {
   uint32_t releases_seen = 0, overlong = 0;
   bool retained = false;
   bool outlasts = false;  // a block of it was live at the end of its iteration
+  uint16_t stream = 0;    // of its last request that named one; 0: none did
   // The latest entry that was requested before a block of it was released, in the same iteration; kNone: none yet.
   uint32_t until = kNone;
 
@@ -60,6 +62,9 @@ struct EnvelopeEntry {
   bool HasSize(uint32_t units) const { return Has(sizes, units); }
   bool HasContext(uint64_t context) const { return Has(contexts, context); }
   bool HasReleases(uint32_t count) const { return Has(releases, count); }
+  bool OnOtherStream(const EnvelopeEntry& other) const {
+    return stream != 0 && other.stream != 0 && stream != other.stream;
+  }
 
  private:
   template <typename Value>
@@ -115,9 +120,15 @@ class Envelope {
   Instance ToInstance(std::vector<uint32_t>* index) const;
   // Returns the pairs of these blocks that may not overlap. O(blocks²).
   ConflictRows Conflicts(const std::vector<uint32_t>& index) const;
-  // Returns pairs that had better not overlap either: first those that met at their places, then also those that an
-  // entry would meet that was taken for another, then also those of which one lies within the other's longest life in
-  // the sequence: alternatives that may yet come together. O(blocks² + mistakes · blocks).
+  // Returns whether two entries are of different streams.
+  bool HasSeveralStreams() const;
+  // Returns the conflicts and the pairs of different streams: where they share addresses, one stream waits for the
+  // other's work. O(blocks²).
+  ConflictRows WithStreamsApart(ConflictRows conflicts, const std::vector<uint32_t>& index) const;
+  // Returns pairs that had better not overlap either: first those of different streams, then also those that met at
+  // their places, then also those that an entry would meet that was taken for another, then also those of which one
+  // lies within the other's longest life in the sequence: alternatives that may yet come together.
+  // O(blocks² + mistakes · blocks).
   std::vector<ConflictRows> Wishes(const ConflictRows& conflicts, const std::vector<uint32_t>& index) const;
   // A request of `entry` found its place in use by a block of `other`.
   void Met(uint32_t entry, uint32_t other);

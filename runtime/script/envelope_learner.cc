@@ -31,6 +31,7 @@ std::vector<EnvelopeRequest> EnvelopeIteration(const HistoryTail& tail, uint64_t
     EnvelopeRequest request;
     request.sign = before[ordinal - begin].Sign(tail.units[i]);
     if (tail.ages[i] != kStillLive) request.released = ordinal + tail.ages[i];
+    request.stream = tail.StreamOf(i);
     iteration.push_back(request);
   }
   return iteration;
@@ -118,9 +119,9 @@ std::vector<Bytes> EnvelopeLearner::LoadsMet(const Packed& packed) const {
 // Several placements of about the same height: the packer's, then those with small blocks together, and with large ones
 // that begin at chunks. Each of them twice: the second time what is live at the largest load is placed first, so that
 // no gaps lie between it then. A placement must have few chunks in use at its moments: where neighbours are not live
-// together, chunks are used in part. Of those, the one is taken that keeps apart most of what met by mistake, or may
-// meet. Many moments take the packer long. If its time was too short for any solver, its blocks are stacked: the others
-// replace it.
+// together, chunks are used in part. Of those, the one is taken that keeps apart most of different streams, of what met
+// by mistake, or may meet. Many moments take the packer long. If its time was too short for any solver, its blocks are
+// stacked: the others replace it.
 void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
   const bool few = packed->index.size() <= settings_.few_blocks;
   const ConflictRows conflicts = envelope_.Conflicts(packed->index);
@@ -159,6 +160,8 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
   std::vector<uint64_t> used;
   for (const Placement& each : candidates) used.push_back(UsedChunks(*packed, each));
   const auto fewest = static_cast<double>(*std::min_element(used.begin(), used.end()));
+  const std::vector<ConflictRows> apart = {envelope_.WithStreamsApart(conflicts, packed->index)};
+  packed->edges.before = static_cast<int64_t>(CountViolations(packed->instance, packed->result.placement, apart));
   uint64_t least = UINT64_MAX;
   for (size_t i = candidates.size(); i-- > 0;) {  // the last ones leave the largest gaps to what has no place
     if (static_cast<double>(used[i]) > fewest * settings_.chunks_cost) continue;
@@ -167,6 +170,7 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
     least = violations;
     packed->result.placement = candidates[i];
   }
+  packed->edges.after = static_cast<int64_t>(CountViolations(packed->instance, packed->result.placement, apart));
 }
 
 int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const std::atomic<bool>* cancel) {
@@ -196,7 +200,11 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
   places->zone_offset = best.zone_offset;
   places->zone_units = static_cast<uint64_t>(best.ZoneBytes()) / kBlockUnit;
   places->load_units = envelope_.RoomLoadUnits();
-  if (best.index.size() <= settings_.few_blocks) places->FindSupports(best.index, envelope_.Conflicts(best.index));
+  places->stream_edges = static_cast<uint64_t>(best.edges.after);
+  places->avoided_stream_edges = static_cast<uint64_t>(std::max<int64_t>(0, best.edges.before - best.edges.after));
+  if (best.index.size() <= settings_.few_blocks) {
+    places->FindSupports(best.index, envelope_.WithStreamsApart(envelope_.Conflicts(best.index), best.index));
+  }
   places_ = std::move(places);
   envelope_.ClearChanged();
   return spent;

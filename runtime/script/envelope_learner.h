@@ -9,6 +9,7 @@
 
 #include "packer/block_unit.h"
 #include "packer/pack.h"
+#include "packer/stream_edges.h"
 #include "profiler/history.h"
 #include "runtime/memory/arena.h"
 #include "runtime/script/envelope.h"
@@ -66,6 +67,7 @@ class EnvelopeLearner {
     PackResult result;
     std::vector<Fragment> fragments;
     uint32_t zone_offset = 0;
+    StreamEdges edges;  // pairs of blocks of different streams that share addresses: as packed, and as placed
     Bytes ZoneBytes() const { return result.placement.height - Bytes{zone_offset} * Bytes{kBlockUnit}; }
   };
   Packed PackEntries(const std::vector<AddressRange>& fragments, const std::atomic<bool>* cancel) const;

@@ -26,7 +26,7 @@ uint64_t ScriptBytes(const EnvelopeScript& script) {
 
 }  // namespace
 
-void EnvelopePlaces::FindSupports(const std::vector<uint32_t>& index, const ConflictRows& conflicts) {
+void EnvelopePlaces::FindSupports(const std::vector<uint32_t>& index, const ConflictRows& apart) {
   supports.assign(2 * by_entry.size(), {});
   std::vector<uint32_t> place_of;  // by block
   for (const uint32_t entry : index) {
@@ -42,7 +42,7 @@ void EnvelopePlaces::FindSupports(const std::vector<uint32_t>& index, const Conf
     below.clear();
     for (size_t j = 0; j < index.size(); ++j) {
       const uint32_t top = begin_of(place_of[j]) + by_entry[index[j]].room;
-      if (j != i && top <= begin && top > support.floor && conflicts.At(i, j)) below.push_back({place_of[j], top});
+      if (j != i && top <= begin && top > support.floor && apart.At(i, j)) below.push_back({place_of[j], top});
     }
     std::sort(below.begin(), below.end(), [](const auto& a, const auto& b) { return a.top > b.top; });
     if (below.size() > kSupports) {

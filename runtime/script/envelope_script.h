@@ -25,8 +25,9 @@ struct EnvelopeSupport {
     uint32_t place = 0;  // index, as in EnvelopePlaces::supports
     uint32_t top = 0;    // its end, in units
   };
-  uint32_t floor = 0;         // units: of the zone or fragment, or the end of places that are not listed
-  std::vector<Place> places;  // that end above the floor and at most at the place, and conflict with it; highest first
+  uint32_t floor = 0;  // units: of the zone or fragment, or the end of places that are not listed
+  // That end above the floor and at most at the place, and conflict with it or are of another stream; highest first.
+  std::vector<Place> places;
 };
 
 // A placement of an envelope's entries.
@@ -40,10 +41,12 @@ struct EnvelopePlaces {
   uint32_t zone_offset = 0;               // where the zone begins in the space
   uint64_t zone_units = 0;                // its height
   uint64_t load_units = 0;                // of all rooms: no placement is lower, zone and fragments together
+  // Pairs of places of different streams that share addresses, and how many more there were as packed at first.
+  uint64_t stream_edges = 0, avoided_stream_edges = 0;
 
-  // Fills in `supports`. `index`: the entries of the first blocks of `conflicts`, as Envelope::ToInstance returns them.
-  // O(blocks²).
-  void FindSupports(const std::vector<uint32_t>& index, const ConflictRows& conflicts);
+  // Fills in `supports`. `index`: the entries of the first blocks of `apart`, as Envelope::ToInstance returns them.
+  // `apart`: pairs that conflict, or whose blocks had better lie apart. O(blocks²).
+  void FindSupports(const std::vector<uint32_t>& index, const ConflictRows& apart);
   uint32_t FloorOf(uint32_t offset) const;  // where the zone or fragment begins that has the offset
   // Returns the device address of an offset. `zone`: the zone's beginning.
   uint64_t AddressOf(uint32_t offset, uint64_t zone) const;

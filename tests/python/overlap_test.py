@@ -12,7 +12,8 @@ SERIAL_MS = 16  # a step without overlap: 8 kernels and 8 copies
 # A small batch, released early: the lowest placement puts activations there.
 PROGRAM = """
 import ctypes, sys
-if sys.argv[1] == "hotpack":
+allocator, lengths = sys.argv[1:]
+if allocator == "hotpack":
     import hotpack
     hotpack.enable()
 import torch
@@ -37,20 +38,24 @@ for step in range(steps):
     batch, following = following, None
     batch.record_stream(main)
     following = fetch()
-    kept = []
+    kept, more = [], step * 7 % 11 << 20 if lengths == "varying" else 0
     for layer in range(4):
-        kept.append(torch.empty((32 << 20) + (layer + 1 << 19), dtype=torch.uint8, device="cuda"))
+        kept.append(torch.empty((32 << 20) + (layer + 1 << 19) + more, dtype=torch.uint8, device="cuda"))
         kept[-1].fill_(1)
         kept[-1].fill_(1)
         if layer == 0:
             del batch
     del kept
+    if allocator == "hotpack":
+        hotpack.step()
 torch.cuda.synchronize()
 print((now() - start) / 1e6 / (steps - steps // 2))
+if allocator == "hotpack" and lengths == "varying":
+    assert hotpack.stats()["envelope_entries"] > 0
 """
 
 
-def step_ms(allocator: str, edges: str) -> float:
+def step_ms(allocator: str, edges: str, lengths: str = "fixed") -> float:
     libraries = [f"{BUILD}/lib/simgpu/lib{name}" for name in ("cudart.so.13", "cublas.so.13", "cublasLt.so.13", "cudnn.so.9")]
     environment = dict(
         os.environ,
@@ -60,7 +65,7 @@ def step_ms(allocator: str, edges: str) -> float:
         HOTPACK_STREAM_EDGES=edges,
         HOTPACK_WAIT_PLAN="1",
     )
-    run = subprocess.run([sys.executable, "-c", PROGRAM, allocator], env=environment, capture_output=True, text=True, timeout=300)
+    run = subprocess.run([sys.executable, "-c", PROGRAM, allocator, lengths], env=environment, capture_output=True, text=True, timeout=300)
     if run.returncode != 0:
         raise AssertionError(run.stderr)
     return float(run.stdout)
@@ -71,6 +76,12 @@ class OverlapTest(unittest.TestCase):
         overlap = SERIAL_MS - step_ms("pytorch", "avoid")
         self.assertGreater(overlap, 7)
         self.assertGreaterEqual(SERIAL_MS - step_ms("hotpack", "avoid"), 0.95 * overlap)
+
+    def test_under_an_envelope_too(self) -> None:
+        overlap = SERIAL_MS - step_ms("pytorch", "avoid", "varying")
+        self.assertGreater(overlap, 7)
+        self.assertGreaterEqual(SERIAL_MS - step_ms("hotpack", "avoid", "varying"), 0.95 * overlap)
+        self.assertLess(SERIAL_MS - step_ms("hotpack", "keep", "varying"), 0.95 * overlap)
 
     def test_streams_may_share_addresses_on_request(self) -> None:
         self.assertGreater(step_ms("hotpack", "keep"), 10)

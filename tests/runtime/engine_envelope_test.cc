@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "runtime/script/envelope.h"
@@ -85,6 +87,60 @@ TEST(EngineEnvelope, ServesStepsOfAnyLength) {
   EXPECT_EQ(usage.plan, stats.plan_height);
   EXPECT_EQ(usage.outside_plan, weights.size() * Job::kMiB / 4) << "only the weights are live";
   job.GiveAll();
+}
+
+// Requests of the last half of the steps whose addresses were last used on another stream, in a job of which each layer
+// is gathered on a stream of its own. Each such request waits for the other stream's work.
+uint64_t WaitsForAnotherStream(bool avoid, hotpack_stats* stats) {
+  EngineOptions options = WithEnvelopes();
+  options.stream_edges.avoid = avoid;
+  Job job(4096 * Job::kMiB, options);
+  Engine& engine = job.engine();
+  std::map<DeviceAddress, uint32_t> last;  // by 512 bytes: the stream
+  uint64_t waits = 0;
+  bool counts = false;
+  const auto ask = [&](uint64_t bytes, uint32_t stream) {
+    DeviceAddress address = 0;
+    EXPECT_EQ(engine.Allocate(bytes, stream | kStreamOrdered, &address), EngineStatus::kOk);
+    bool waited = false;
+    for (DeviceAddress at = address; at < address + bytes; at += 512) {
+      const auto [found, first] = last.emplace(at, stream);
+      waited |= !first && std::exchange(found->second, stream) != stream;
+    }
+    waits += waited && counts ? 1 : 0;
+    return address;
+  };
+  std::mt19937_64 random(1);
+  constexpr int kSteps = 40;
+  for (int step = 0; step < kSteps; ++step) {
+    counts = step >= kSteps / 2;
+    const uint64_t length = 20 + random() % 30;
+    DeviceAddress gathered = ask(200 * kKiB, 1);
+    for (uint64_t layer = 0; layer < kLayers; ++layer) {
+      const DeviceAddress next = ask((200 + layer % 3 * 8) * kKiB, 1), activation = ask(length * 8 * kKiB, 0);
+      const DeviceAddress temporary = ask(length * 6 * kKiB, 0);
+      engine.Release(gathered, 1 | kStreamOrdered);
+      engine.Release(activation, kStreamOrdered);
+      engine.Release(temporary, kStreamOrdered);
+      gathered = next;
+    }
+    engine.Release(gathered, 1 | kStreamOrdered);
+    engine.Mark();
+    engine.WaitPlan(-1);
+  }
+  *stats = engine.Stats();
+  return waits;
+}
+
+TEST(EngineEnvelope, KeepsStreamsApart) {
+  hotpack_stats together, apart;
+  const uint64_t before = WaitsForAnotherStream(false, &together), after = WaitsForAnotherStream(true, &apart);
+  EXPECT_GT(together.envelope_entries, 0u);
+  EXPECT_GT(before, 50u);
+  EXPECT_LE(after * 10, before) << after;
+  EXPECT_EQ(together.plan_stream_edges + together.plan_stream_edges_avoided, 0u) << "not known";
+  EXPECT_GT(apart.plan_stream_edges_avoided, 0u);
+  EXPECT_LE(apart.reserved_peak, together.reserved_peak + (4 << 20));
 }
 
 TEST(EngineEnvelope, CanBeSwitchedOff) {
