@@ -134,6 +134,15 @@ std::string Notices(const PageInput& input) {
   return notices;
 }
 
+// Iterations that differ; empty if they do not.
+std::string Sequence(const PageInput& input) {
+  if (!input.model->sequence) return "";
+  return absl::StrCat(
+      "<section aria-labelledby=\"sequence-title\">\n<h2 id=\"sequence-title\">What the iterations have "
+      "in common</h2>\n<p class=\"text\">",
+      SequenceText(*input.model->sequence), "</p>\n", SequenceSvg(*input.model->sequence), "</section>\n");
+}
+
 // Without a script: the picture for paper, and the largest blocks.
 std::string Fallback(const PageInput& input) {
   const ReportModel& model = *input.model;
@@ -183,6 +192,7 @@ std::string Page(const PageInput& input) {
       {"@NOTICES@", Notices(input)},
       {"@CARDS@", Cards(input)},
       {"@PAPER@", Svg(*input.model, SvgOptions{1120, 430})},
+      {"@SEQUENCE@", Sequence(input)},
       {"@FALLBACK@", Fallback(input)},
       {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) +
                        ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +

@@ -166,6 +166,7 @@ absl::StatusOr<ReportModel> MakeReportModel(const TraceFile& file, const ReportM
     streams = FillWhole(file, &model);
   }
   if (absl::Status status = PackBlocks(options, streams, &model); !status.ok()) return status;
+  model.sequence = FindSequence(file.trace);
   return model;
 }
 

@@ -13,6 +13,7 @@
 #include "tools/report/block_notes.h"
 #include "tools/report/curves.h"
 #include "tools/report/iterations.h"
+#include "tools/report/sequence.h"
 #include "tools/report/unplanned_load.h"
 
 namespace hotpack {
@@ -44,9 +45,10 @@ struct ReportModel {
   std::vector<std::string> ids;  // of a packing instance; else empty
   PlacementCurves curves;
   UnplannedLoad unplanned;
-  Bytes live_peak = 0;                   // of planned and unplanned blocks
-  uint64_t unplanned_requests = 0;       // requests of the iteration that are served dynamically
-  std::vector<RunIteration> iterations;  // empty if none repeats
+  Bytes live_peak = 0;                        // of planned and unplanned blocks
+  uint64_t unplanned_requests = 0;            // requests of the iteration that are served dynamically
+  std::vector<RunIteration> iterations;       // empty if none repeats
+  std::optional<IterationSequence> sequence;  // of marked iterations that differ
 };
 
 struct ReportModelOptions {
