@@ -30,7 +30,7 @@ class NodePool : public std::pmr::memory_resource {
     Link* next;
   };
   static constexpr size_t kStep = alignof(std::max_align_t);  // sizes are rounded up to it
-  static constexpr size_t kClasses = 16;
+  static constexpr size_t kClasses = 24;     // up to 384 bytes: inner nodes of B-trees (node_reserve.h)
   static constexpr size_t kMaxNodes = 1024;  // in a batch; the first batch has 16
 
   static bool IsNode(size_t bytes, size_t alignment) {
