@@ -6,8 +6,8 @@
 #include <memory_resource>
 #include <utility>
 
-#include "absl/container/btree_map.h"
 #include "profiler/history.h"
+#include "runtime/base/btree.h"
 #include "runtime/engine/engine_request.h"
 #include "runtime/engine/failed_requests.h"
 #include "runtime/memory/device_memory.h"

@@ -5,7 +5,7 @@
 #include <memory_resource>
 #include <utility>
 
-#include "absl/container/btree_set.h"
+#include "runtime/base/btree.h"
 
 namespace hotpack {
 

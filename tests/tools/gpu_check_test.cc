@@ -248,10 +248,11 @@ TEST_F(GpuCheckTest, SettingsOfTheCallerDoNotReachThePrograms) {
   };
   std::map<std::string, std::string> all;  // settings, also of Python's package and those that are not options
 #define HOTPACK_VARIABLE(name, variable, ...) variable,
-  for (const char* variable :
-       {HOTPACK_OPTIONS(HOTPACK_VARIABLE) "HOTPACK_SHARE", "HOTPACK_HOME", "SIMGPU_MEMORY", "SIMGPU_PEERS",
-        "SIMGPU_ACCESS", "SIMGPU_CONTEXTS", "SIMGPU_CAPTURES", "SIMGPU_VALUES", "SIMGPU_DELAY", "SIMGPU_TIME",
-        "SIMGPU_TIME_FILE", "SIMGPU_COUNT_CALLERS", "SIMGPU_OF_A_LATER_VERSION"}) {
+  for (const char* variable : {HOTPACK_OPTIONS(HOTPACK_VARIABLE) "HOTPACK_SHARE", "HOTPACK_HOME", "SIMGPU_MEMORY",
+                               "SIMGPU_PEERS", "SIMGPU_ACCESS", "SIMGPU_CONTEXTS", "SIMGPU_CAPTURES", "SIMGPU_VALUES",
+                               "SIMGPU_DELAY", "SIMGPU_TIME", "SIMGPU_TIME_FILE", "SIMGPU_COUNT_CALLERS",
+                               "SIMGPU_"
+                               "OF_A_LATER_VERSION"}) {
     all[variable] = "0";
   }
 #undef HOTPACK_VARIABLE
