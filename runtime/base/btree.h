@@ -1,7 +1,7 @@
 // Abseil's B-trees without a library of Abseil, also under AddressSanitizer.
 //
 // There a B-tree checks its iterators and reports by Abseil's logging library. On some systems that library is not
-// position-independent, so it cannot be part of ours. The headers of Abseil that the B-trees share with other containers
+// made for shared libraries, so it is no part of ours. The headers that B-trees share with other containers of Abseil
 // are included as they are.
 #pragma once
 
