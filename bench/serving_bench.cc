@@ -1,10 +1,12 @@
 // One allocation and release served by script, and alternatives for comparison. Each figure is per pair.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <vector>
 
 #include "bench/benchmark_main.h"
@@ -114,6 +116,32 @@ void BestFitPair(benchmark::State& state) {
   }
 }
 BENCHMARK(BestFitPair)->Arg(200)->Arg(5000);
+
+enum Order : int64_t { kInOrder, kRandom };
+
+// So many blocks of up to 16 KiB are requested, and all released: in the order of their requests, or in a random one.
+// Measures the releases alone.
+void ReleaseOfLive(benchmark::State& state) {
+  UnbackedDeviceMemory memory;
+  Engine engine(&memory, {});
+  std::vector<DeviceAddress> blocks(static_cast<size_t>(state.range(0)));
+  std::mt19937_64 random(1);
+  const auto fill = [&] {
+    return std::all_of(blocks.begin(), blocks.end(), [&](DeviceAddress& block) {
+      return engine.Allocate(1 + random() % (16 << 10), 0, &block) == EngineStatus::kOk;
+    });
+  };
+  bool ok = true;
+  while (ok && state.KeepRunningBatch(state.range(0))) {
+    state.PauseTiming();
+    ok = fill();
+    if (state.range(1) == kRandom) std::shuffle(blocks.begin(), blocks.end(), random);
+    state.ResumeTiming();
+    for (const DeviceAddress block : blocks) ok &= engine.Release(block, 0) == EngineStatus::kOk;
+  }
+  if (!ok) state.SkipWithError("a request failed");
+}
+BENCHMARK(ReleaseOfLive)->ArgsProduct({{5000, 50000, 400000}, {kInOrder, kRandom}})->ArgNames({"live", "random"});
 
 void MutexPair(benchmark::State& state) {
   std::mutex mutex;

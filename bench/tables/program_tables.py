@@ -29,6 +29,7 @@ _PACK_CHECKS = {  # what is kept of each -> the run, some minutes at most
 _NEED_GPU = ("paper/figure3",)
 _INSTRUCTIONS = "bench/count_instructions all --json bench/results/instructions.json"
 # Columns of Google Benchmark that are no counters of the program's own.
+_OWN_COMMANDS = {"live_tensors": "bench/torch/live_tensors --json bench/results/live_tensors.json"}  # of the other benchmarks
 _GENERAL = {"name", "run_name", "run_type", "aggregate_name", "real_time", "cpu_time", "time_unit", "scatter"}
 
 
@@ -43,10 +44,10 @@ def _counter(name: str, value: float) -> str:
 
 
 def benchmark(results: Results, name: str) -> str:
-    """A document of bench/benchmarks: of each benchmark the median of its repetitions."""
+    """A document of bench/benchmarks, or of the same schema: of each benchmark the median of its repetitions."""
     written = results.named(name)
     if written is None:
-        return not_yet(f"bench/benchmarks {name} --out bench/results")
+        return not_yet(_OWN_COMMANDS.get(name, f"bench/benchmarks {name} --out bench/results"))
     if written["schema"] != BENCHMARKS:
         raise Fault(f"{name}.json is not of bench/benchmarks")
     rows = written["benchmarks"]

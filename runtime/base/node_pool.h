@@ -8,6 +8,12 @@
 #include <memory_resource>
 #include <new>
 
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) static_cast<void>(0)
+#endif
+
 namespace hotpack {
 
 // Not thread-safe. O(1). Returns its memory to the heap when the pool is destroyed. If the heap is exhausted,
@@ -30,7 +36,7 @@ class NodePool : public std::pmr::memory_resource {
     Link* next;
   };
   static constexpr size_t kStep = alignof(std::max_align_t);  // sizes are rounded up to it
-  static constexpr size_t kClasses = 16;
+  static constexpr size_t kClasses = 24;     // up to 384 bytes: inner nodes of B-trees (node_reserve.h)
   static constexpr size_t kMaxNodes = 1024;  // in a batch; the first batch has 16
 
   static bool IsNode(size_t bytes, size_t alignment) {
@@ -48,6 +54,7 @@ class NodePool : public std::pmr::memory_resource {
 
   void do_deallocate(void* memory, size_t bytes, size_t alignment) override {
     if (!IsNode(bytes, alignment)) return ::operator delete(memory, bytes, std::align_val_t(alignment));
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);  // Abseil's B-trees poison the free places of their nodes
     const size_t size_class = (bytes - 1) / kStep;
     free_[size_class] = new (memory) Link{free_[size_class]};
   }

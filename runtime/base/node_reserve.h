@@ -14,4 +14,16 @@ inline void ReserveNodes(std::pmr::memory_resource* pool, size_t bytes, size_t c
   for (void* node : nodes) pool->deallocate(node, bytes, alignof(std::max_align_t));
 }
 
+// Ensures that absl::btree_map and btree_set with entries of two words may get `count` more entries, all together, and
+// change as often as they like. Their nodes have 15 entries (a few, in a small tree), the inner ones also 16 pointers.
+// Reserves nodes that are a quarter full. O(count).
+inline void ReserveBTreeNodes(std::pmr::memory_resource* pool, size_t count) {
+  constexpr size_t kHeader = 16, kEntry = 16, kEntries = 15, kPointers = 16 * sizeof(void*);
+  constexpr size_t kSpare = 8;  // for several trees
+  const size_t leaves = count / (kEntries / 4 + 1) + kSpare;
+  for (size_t entries = 1; entries < kEntries; entries *= 2) ReserveNodes(pool, kHeader + entries * kEntry, kSpare);
+  ReserveNodes(pool, kHeader + kEntries * kEntry, leaves);
+  ReserveNodes(pool, kHeader + kEntries * kEntry + kPointers, leaves / (kEntries / 4 + 1) + kSpare);
+}
+
 }  // namespace hotpack

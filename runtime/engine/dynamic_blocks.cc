@@ -1,52 +1,79 @@
 #include "runtime/engine/dynamic_blocks.h"
 
+#include <algorithm>
+#include <new>
+#include <type_traits>
+
 #include "runtime/base/node_reserve.h"
 
 namespace hotpack {
 
+static_assert(std::is_trivially_destructible_v<DynamicBlock>);
+
+DynamicBlocks::~DynamicBlocks() {
+  for (const auto& [address, block] : blocks_) Delete(block);
+}
+
+void DynamicBlocks::Add(DeviceAddress address, const DynamicBlock& block) {
+  void* const memory = nodes_->allocate(sizeof(DynamicBlock), alignof(DynamicBlock));
+  auto* const copy = new (memory) DynamicBlock(block);
+  try {
+    if (!blocks_.emplace(address, copy).second) Delete(copy);
+  } catch (...) {
+    Delete(copy);
+    throw;
+  }
+}
+
 bool DynamicBlocks::Remove(DeviceAddress address, DynamicBlock* block) {
   const auto it = blocks_.find(address);
   if (it == blocks_.end()) return false;
-  *block = it->second;
+  *block = *it->second;
+  Delete(it->second);
   blocks_.erase(it);
   return true;
 }
 
 const DynamicBlock* DynamicBlocks::Find(DeviceAddress address) const {
   const auto it = blocks_.find(address);
-  return it != blocks_.end() ? &it->second : nullptr;
+  return it != blocks_.end() ? it->second : nullptr;
 }
 
-DynamicBlocks::Map::const_iterator DynamicBlocks::FindContaining(DeviceAddress address) const {
+const DynamicBlock* DynamicBlocks::FindContaining(DeviceAddress address, DeviceAddress* begin) const {
   auto it = blocks_.upper_bound(address);
-  if (it == blocks_.begin()) return blocks_.end();
+  if (it == blocks_.begin()) return nullptr;
   --it;
-  return address < it->first + it->second.bytes ? it : blocks_.end();
+  if (address >= it->first + it->second->bytes) return nullptr;
+  *begin = it->first;
+  return it->second;
 }
 
 void DynamicBlocks::SetForeign(DeviceAddress address, bool foreign) {
-  if (const auto it = blocks_.find(address); it != blocks_.end()) it->second.foreign = foreign;
+  if (const auto it = blocks_.find(address); it != blocks_.end()) it->second->foreign = foreign;
 }
 
 void DynamicBlocks::ForgetEnvelopeEntries() {
-  for (auto& [address, block] : blocks_) {
-    block.envelope_entry = kNone;
-    block.foreign = false;
+  for (const auto& [address, block] : blocks_) {
+    block->envelope_entry = kNone;
+    block->foreign = false;
   }
 }
 
 uint64_t DynamicBlocks::Units() const {
   uint64_t units = 0;
-  for (const auto& [address, block] : blocks_) units += block.envelope_entry == kNone ? block.units : 0;
+  for (const auto& [address, block] : blocks_) units += block->envelope_entry == kNone ? block->units : 0;
   return units;
 }
 
 bool DynamicBlocks::AnyForeignLivesLongerThan(uint64_t requests, uint64_t count) const {
   return std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& entry) {
-    return entry.second.foreign && entry.second.LivesLongerThan(requests, count);
+    return entry.second->foreign && entry.second->LivesLongerThan(requests, count);
   });
 }
 
-void DynamicBlocks::Reserve(size_t count) { ReserveNodes(nodes_, sizeof(Map::value_type) + 4 * sizeof(void*), count); }
+void DynamicBlocks::Reserve(size_t count) {
+  ReserveNodes(nodes_, sizeof(DynamicBlock), count);
+  ReserveBTreeNodes(nodes_, count);
+}
 
 }  // namespace hotpack

@@ -1,12 +1,13 @@
 // The blocks that are not served by script, and the load of all blocks.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory_resource>
+#include <utility>
 
 #include "profiler/history.h"
+#include "runtime/base/btree.h"
 #include "runtime/engine/engine_request.h"
 #include "runtime/engine/failed_requests.h"
 #include "runtime/memory/device_memory.h"
@@ -32,12 +33,14 @@ struct DynamicBlock {
   }
 };
 
-// Guarded by the engine's lock. O(log blocks) unless noted.
+// Guarded by the engine's lock. O(log blocks) unless noted. A B-tree of addresses finds the blocks: in a binary tree of
+// 400,000, a search reads about three times as many cache lines.
 class DynamicBlocks {
  public:
-  using Map = std::pmr::map<DeviceAddress, DynamicBlock>;
-
   explicit DynamicBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes), blocks_(nodes) {}
+  ~DynamicBlocks();
+  DynamicBlocks(const DynamicBlocks&) = delete;
+  DynamicBlocks& operator=(const DynamicBlocks&) = delete;
 
   // --- the load of all live blocks, planned ones included: units of 512 bytes. O(1) --------------------------------
   void CountLive(uint32_t units) {  // a request was served
@@ -55,13 +58,14 @@ class DynamicBlocks {
   // --- blocks -------------------------------------------------------------------------------------------------------
   // Returns a trace id for a request that is not monitored. It is above all ordinals.
   uint64_t NewTraceId() { return (uint64_t{1} << 63) + next_trace_id_++; }
-  void Add(DeviceAddress address, const DynamicBlock& block) { blocks_.emplace(address, block); }
+  // Does nothing if a block begins at `address` already.
+  void Add(DeviceAddress address, const DynamicBlock& block);
   // Removes the block that begins at `address`. Returns false if there is none.
   bool Remove(DeviceAddress address, DynamicBlock* block);
   // Returns null if no block begins at `address`.
   const DynamicBlock* Find(DeviceAddress address) const;
-  // Returns the block that contains `address`; all().end() if there is none.
-  Map::const_iterator FindContaining(DeviceAddress address) const;
+  // Returns the block that contains `address`, and its first address. Returns null if there is none.
+  const DynamicBlock* FindContaining(DeviceAddress address, DeviceAddress* begin) const;
   void SetForeign(DeviceAddress address, bool foreign);
   void ForgetEnvelopeEntries();  // the blocks are ordinary ones from now on. O(blocks)
   // Calls function(address, block) for each block that overlaps [begin, end). O(log blocks + calls).
@@ -70,10 +74,14 @@ class DynamicBlocks {
     auto it = blocks_.upper_bound(begin);
     if (it != blocks_.begin()) --it;
     for (; it != blocks_.end() && it->first < end; ++it) {
-      if (it->first + it->second.bytes > begin) function(it->first, it->second);
+      if (it->first + it->second->bytes > begin) function(it->first, *it->second);
     }
   }
-  const Map& all() const { return blocks_; }  // ascending
+  // Calls function(address, block) for each block, ascending. O(blocks).
+  template <typename Function>
+  void ForEach(Function function) const {
+    for (const auto& [address, block] : blocks_) function(address, std::as_const(*block));
+  }
   std::pmr::memory_resource* nodes() const { return nodes_; }
   // Requests that got no block.
   FailedRequests& failed() { return failed_; }
@@ -87,6 +95,11 @@ class DynamicBlocks {
   void Reserve(size_t count);
 
  private:
+  using Map = absl::btree_map<DeviceAddress, DynamicBlock*, std::less<DeviceAddress>,
+                              std::pmr::polymorphic_allocator<std::pair<const DeviceAddress, DynamicBlock*>>>;
+
+  void Delete(DynamicBlock* block) { nodes_->deallocate(block, sizeof(DynamicBlock), alignof(DynamicBlock)); }
+
   std::pmr::memory_resource* const nodes_;
   Map blocks_;
   uint64_t next_trace_id_ = 0;

@@ -25,10 +25,9 @@ bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_
   if (in_zone && address % kBlockUnit == 0) {
     if (uint32_t entry = follower.LiveAt(pages_.OffsetOf(address)); entry != kNone) return planned(entry);
   }
-  if (const auto it = blocks_.FindContaining(address); it != blocks_.all().end()) {
-    *base = it->first;
-    *bytes = it->second.units * kBlockUnit;
-    if (id != nullptr) *id = it->second.trace_id;
+  if (const DynamicBlock* block = blocks_.FindContaining(address, base)) {
+    *bytes = block->units * kBlockUnit;
+    if (id != nullptr) *id = block->trace_id;
     return true;
   }
   if (!in_zone) return false;
@@ -81,8 +80,9 @@ void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped
   if (abandoned()) return;
   EngineLock lock(mutex_);
   if (pages_.base() == 0) return;
-  for (const auto& [address, block] : blocks_.all())
+  blocks_.ForEach([blocks](DeviceAddress address, const DynamicBlock& block) {
     blocks->push_back({address, block.units * kBlockUnit, block.envelope_entry != kNone});
+  });
   const Follower& follower = scripts_.follower();
   if (follower.active()) {
     for (const Follower::Range& range : follower.LiveRanges()) {

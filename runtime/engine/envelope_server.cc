@@ -99,11 +99,11 @@ void EnvelopeServer::Change() {
   }
   std::vector<uint32_t> live;
   blocks_at_.assign(2 * script->entries.size(), {});
-  for (const auto& [address, block] : blocks_->all()) {
-    if (block.envelope_entry == kNone) continue;
+  blocks_->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
+    if (block.envelope_entry == kNone) return;
     live.push_back(block.envelope_entry);
     NoteBlock(block.envelope_entry, 0, address, block.bytes);
-  }
+  });
   follower_.Continue(std::move(script), live);
 }
 

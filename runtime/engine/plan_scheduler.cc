@@ -421,11 +421,11 @@ PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
   std::vector<AddressRange> kept;
   const uint64_t count = parts_.history->Count(), peak = parts_.blocks->live_peak_units();
   uint64_t kept_units = 0;
-  for (const auto& [address, block] : parts_.blocks->all()) {
-    if (!block.LivesLongerThan(period, count)) continue;
+  parts_.blocks->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
+    if (!block.LivesLongerThan(period, count)) return;
     kept_units += block.units;
     if (parts_.pages->InReservation(address)) kept.push_back({address, block.bytes});
-  }
+  });
   PlanSnapshot snapshot;
   snapshot.max_units = peak - std::min(kept_units, peak);
   snapshot.fragments = arena.Fragments(kept);
@@ -445,13 +445,13 @@ bool PlanScheduler::FitsDevice(const Script& script) {
   const uint64_t chunk = pages.arena().chunk(), count = parts_.history->Count();
   uint64_t kept = 0;
   DeviceAddress counted_to = 0;  // chunks below are counted
-  for (const auto& [address, block] : parts_.blocks->all()) {
-    if (!block.LivesLongerThan(script.profile.period, count) || !pages.InReservation(address)) continue;
+  parts_.blocks->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
+    if (!block.LivesLongerThan(script.profile.period, count) || !pages.InReservation(address)) return;
     const DeviceAddress from = std::max(counted_to, address & ~(chunk - 1));
     const DeviceAddress to = (address + block.bytes + chunk - 1) & ~(chunk - 1);
     if (to > from) kept += to - from;
     counted_to = std::max(counted_to, to);
-  }
+  });
   const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
   too_large_ = !parts_.spill->AdmitsPlan(lock, height, kept, std::max(pages.capacity_seen(), pages.arena().held()));
   return !too_large_;

@@ -35,8 +35,7 @@ MemoryStatus Arena::Open(uint64_t times) {
 }
 
 void Arena::ReserveRanges(size_t count) {
-  constexpr size_t kNode = 4 * sizeof(void*) + 2 * sizeof(uint64_t);  // of a map or set of two words
-  ReserveNodes(&nodes_, kNode, 2 * count);
+  ReserveBTreeNodes(&nodes_, 2 * count);  // of both trees of a list
 }
 
 void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {

@@ -1,29 +1,29 @@
 #include "runtime/memory/free_ranges.h"
 
+#include <iterator>
+
 namespace hotpack {
 
-void FreeRanges::Insert(uint64_t begin, uint64_t bytes) {
-  by_begin_.emplace(begin, bytes);
-  by_bytes_.emplace(bytes, begin);
-}
-
-void FreeRanges::Erase(Map::iterator it) {
+void FreeRanges::Erase(Ranges::iterator it) {
   by_bytes_.erase({it->second, it->first});
   by_begin_.erase(it);
 }
 
-// Changes the range to [begin, begin + bytes), which must keep its order among the others. Reuses its nodes.
-void FreeRanges::Change(Map::iterator it, uint64_t begin, uint64_t bytes) {
-  auto size = by_bytes_.extract({it->second, it->first});
-  size.value() = {bytes, begin};
-  by_bytes_.insert(std::move(size));
-  if (it->first != begin) {
-    const auto next = std::next(it);
-    auto place = by_begin_.extract(it);
-    place.key() = begin;
-    it = by_begin_.insert(next, std::move(place));
+// Changes the range to [begin, begin + bytes), which must keep its order among the others. Where its size keeps its
+// order, too, no node changes. (The sets' elements are no const objects: only their iterators make them const.)
+void FreeRanges::Change(Ranges::iterator it, uint64_t begin, uint64_t bytes) {
+  const Size changed{bytes, begin};
+  const Sizes::iterator size = by_bytes_.find({it->second, it->first});
+  const Sizes::iterator next = std::next(size);
+  const bool in_order =
+      (size == by_bytes_.begin() || *std::prev(size) < changed) && (next == by_bytes_.end() || changed < *next);
+  if (in_order) {
+    const_cast<Size&>(*size) = changed;
+  } else {
+    by_bytes_.erase(size);
+    by_bytes_.insert(changed);
   }
-  it->second = bytes;
+  const_cast<Range&>(*it) = {begin, bytes};
 }
 
 void FreeRanges::Add(uint64_t begin, uint64_t bytes) {
@@ -34,9 +34,8 @@ void FreeRanges::Add(uint64_t begin, uint64_t bytes) {
   auto before = next != by_begin_.begin() ? std::prev(next) : by_begin_.end();
   const bool joins_before = before != by_begin_.end() && before->first + before->second == begin;
   if (joins_before) {
-    const uint64_t joined = before->second + bytes + (joins_next ? next->second : 0);
+    Change(before, before->first, before->second + bytes + (joins_next ? next->second : 0));
     if (joins_next) Erase(next);
-    Change(before, before->first, joined);
   } else if (joins_next) {
     Change(next, begin, bytes + next->second);
   } else {
@@ -53,7 +52,9 @@ void FreeRanges::Remove(uint64_t begin, uint64_t bytes) {
   const uint64_t end = begin + bytes;
   if (begin > range_begin) {
     Change(it, range_begin, begin - range_begin);
-    if (end < range_end) Insert(end, range_end - end);
+    if (end == range_end) return;
+    by_begin_.emplace_hint(std::next(it), end, range_end - end);
+    by_bytes_.emplace(range_end - end, end);
   } else if (end < range_end) {
     Change(it, end, range_end - end);
   } else {
@@ -69,7 +70,7 @@ bool FreeRanges::BestFit(uint64_t bytes, uint64_t* begin, uint64_t* length) cons
   return true;
 }
 
-FreeRanges::Map::const_iterator FreeRanges::Containing(uint64_t address) const {
+FreeRanges::Ranges::const_iterator FreeRanges::Containing(uint64_t address) const {
   auto it = by_begin_.upper_bound(address);
   if (it == by_begin_.begin()) return by_begin_.end();
   --it;

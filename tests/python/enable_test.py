@@ -54,6 +54,25 @@ for _ in range(2):
         print(str(error).splitlines()[0])
 """
 
+# A pool of tensors with an allocator of its own, as of ncclMemAlloc or vLLM's sleep mode. (Which functions it has does not
+# matter here.) The job goes on after the refusal.
+POOL = """
+import os
+import hotpack
+hotpack.enable()
+import torch
+library = os.path.join(os.environ["HOTPACK_BUILD"], "lib", "libhotpack_torch.so")
+own = torch.cuda.memory.CUDAPluggableAllocator(library, "hotpack_torch_malloc", "hotpack_torch_free")
+try:
+    pool = torch.cuda.MemPool(own.allocator())
+    with torch.cuda.use_mem_pool(pool):
+        torch.ones(1 << 20, device="cuda")
+    print("not asked")
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+print(torch.ones(1 << 20, device="cuda").numel(), hotpack.stats()["requests"])
+"""
+
 # PyTorch's autograd thread may still be giving up the last graph when a script ends; if it asks for the interpreter's lock
 # once that is shutting down, the process aborts (seen without hotpack too, on busy machines).
 SETTLE = "\nimport time; time.sleep(1)\n"
@@ -103,6 +122,16 @@ class EnableTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stdout.count("does not yet support shareIPcHandle"), 2, done.stdout)
                 self.assertNotIn("cuIpcGetMemHandle", done.stderr)
+
+    def test_a_pool_with_an_allocator_of_its_own_is_refused_by_pytorch(self):
+        """If this fails, PyTorch serves the pool by hotpack, and its own allocator must be asked."""
+        for hooks in (True, False):
+            with self.subTest(hooks=hooks):
+                done, _ = self.child(POOL, hooks)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                refusal, after = done.stdout.splitlines()[:2]
+                self.assertRegex(refusal, "^pluggable does not yet support createOrIncrefPool")
+                self.assertEqual(after, f"{1 << 20} 1")
 
     def test_simulate_starts_the_program_again(self):
         with tempfile.TemporaryDirectory() as scratch:

@@ -29,9 +29,12 @@ TEST_F(DynamicBlocksTest, ABlockIsFoundByItsFirstAddressAndByAnyOther) {
   ASSERT_NE(blocks_.Find(4096), nullptr);
   EXPECT_EQ(blocks_.Find(4096)->bytes, 1024u);
   EXPECT_EQ(blocks_.Find(4097), nullptr);
-  EXPECT_NE(blocks_.FindContaining(4096 + 1023), blocks_.all().end());
-  EXPECT_EQ(blocks_.FindContaining(4096 + 1024), blocks_.all().end());
-  EXPECT_EQ(blocks_.FindContaining(4095), blocks_.all().end());
+  DeviceAddress begin = 0;
+  EXPECT_EQ(blocks_.FindContaining(4096 + 1024, &begin), nullptr);
+  EXPECT_EQ(blocks_.FindContaining(4095, &begin), nullptr);
+  EXPECT_EQ(begin, 0u);
+  EXPECT_EQ(blocks_.FindContaining(4096 + 1023, &begin), blocks_.Find(4096));
+  EXPECT_EQ(begin, 4096u);
   DynamicBlock removed;
   EXPECT_FALSE(blocks_.Remove(4608, &removed));
   EXPECT_TRUE(blocks_.Remove(4096, &removed));

@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <memory_resource>
+#include <random>
 #include <vector>
 
 #include "runtime/base/node_pool.h"
+#include "runtime/base/node_reserve.h"
 #include "tests/runtime/test_seed.h"
 
 namespace hotpack {
@@ -106,6 +111,54 @@ TEST_F(FreeRangesTest, AgreesWithAModel) {
     if (is_free[at]) {
       ASSERT_TRUE(it->first <= at && at < it->first + it->second);
     }
+  }
+}
+
+// Counts the most nodes of each size that were in use at once.
+class CountedNodes : public std::pmr::memory_resource {
+ public:
+  std::map<size_t, size_t> most;
+
+ private:
+  void* do_allocate(size_t bytes, size_t alignment) override {
+    const size_t size = (bytes + 15) / 16 * 16;  // as NodePool
+    most[size] = std::max(most[size], ++used_[size]);
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, size_t bytes, size_t alignment) override {
+    --used_[(bytes + 15) / 16 * 16];
+    std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::map<size_t, size_t> used_;
+};
+
+// A steady state that comes and goes makes no heap allocation: the reserved nodes are enough for so many ranges, in
+// whatever order they come and go.
+TEST(FreeRangesNodes, NoMoreAreNeededThanReserved) {
+  for (const size_t count : {1u, 20u, 300u, 20000u}) {
+    CountedNodes reserved, used;
+    ReserveBTreeNodes(&reserved, 2 * count);
+    FreeRanges free(&used);
+    std::mt19937_64 random(TestSeed());
+    std::vector<Ranges::value_type> ranges;
+    for (size_t i = 0; i < count; ++i) ranges.push_back({100 * i, 1 + random() % 90});
+    for (int round = 0; round < 6; ++round) {
+      if (round % 3 == 1) std::shuffle(ranges.begin(), ranges.end(), random);
+      for (const auto& [begin, bytes] : ranges) free.Add(begin, bytes);
+      if (round % 3 == 2) std::reverse(ranges.begin(), ranges.end());
+      for (size_t i = 0; i < 2 * count; ++i) {  // some leave, others come
+        const auto& [begin, bytes] = ranges[random() % count];
+        const bool there = free.Containing(begin) != free.ranges().end();
+        there ? free.Remove(begin, bytes) : free.Add(begin, bytes);
+      }
+      for (const auto& [begin, bytes] : ranges) {
+        if (free.Containing(begin) != free.ranges().end()) free.Remove(begin, bytes);
+      }
+      ASSERT_EQ(free.total(), 0u);
+    }
+    for (const auto& [size, most] : used.most) EXPECT_LE(most, reserved.most[size]) << size << " bytes, " << count;
   }
 }
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <string_view>
 
-#include "preload/process/option_table.h"
 #include "tools/check/child.h"
 #include "tools/cli/environment.h"
 
@@ -38,15 +38,17 @@ std::vector<fs::path> Children(const fs::path& directory) {
   return children;
 }
 
-// Removes the caller's settings for other purposes, so that they do not change the checks: every option of hotpack, and
-// what changes the memory of PyTorch or of the simulated device.
+// Removes the caller's settings for other purposes, so that they do not change the checks: all of hotpack and of the
+// simulated device, and what changes PyTorch's memory.
 void RemoveSettings(std::map<std::string, std::string>* environment) {
-#define HOTPACK_REMOVE(name, variable, ...) (*environment)[variable] = "";
-  HOTPACK_OPTIONS(HOTPACK_REMOVE)
-#undef HOTPACK_REMOVE
-  for (const char* name :
-       {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY",
-        "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL", "SIMGPU_COUNT_FILE"}) {
+  for (char* const* variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (name == "HOTPACK" || name.starts_with("HOTPACK_") || name.starts_with("SIMGPU_")) {
+      (*environment)[std::string(name)] = "";
+    }
+  }
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"}) {
     (*environment)[name] = "";
   }
 }
