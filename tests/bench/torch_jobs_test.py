@@ -18,6 +18,30 @@ for _ in range(12):
     optimizer.step()
     optimizer.zero_grad()
 """
+# A program that captures its steps, and one that looks for the largest batch that fits.
+GRAPHS = """
+import _size, torch
+layers = [torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda() for _ in range(4)]
+x = torch.randn(_size.rows, 1024, device="cuda", requires_grad=True)
+graphed = torch.cuda.make_graphed_callables(tuple(layers), tuple((x,) for _ in layers))
+optimizer = torch.optim.Adam([parameter for layer in layers for parameter in layer.parameters()])
+for _ in range(30):
+    y = torch.randn(_size.rows, 1024, device="cuda", requires_grad=True)
+    for layer in graphed: y = layer(y)
+    y.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+"""
+LARGEST = """
+import torch
+rows = 1 << 20
+while True:
+    try:
+        x = torch.zeros(rows, 64 << 10, device="cuda")
+        break
+    except torch.OutOfMemoryError:
+        rows //= 2
+"""
 HOOKED = "any('libhotpack_preload' in line for line in open('/proc/self/maps'))"
 
 
@@ -43,6 +67,13 @@ class JobsTest(unittest.TestCase):
         for both in cells[1:5]:
             for figure in both.split(" → "):
                 self.assertGreater(float(figure), 0, row)
+
+    def test_captured_steps_and_out_of_memory_agree(self):
+        done = self.play("2048", graphs=GRAPHS, largest=LARGEST)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        graphs, largest = done.stdout.splitlines()[2:]
+        self.assertRegex(graphs, r"^\| graphs .* yes \|$")
+        self.assertRegex(largest, r"^\| largest \| 65536 → 65536 .* yes \|$")
 
     def test_another_figure_is_named_and_a_failure_is_one_line(self):
         done = self.play(f"4096 if {HOOKED} else 8192", fails="raise SystemExit('no such thing')\n", train=TRAIN)
