@@ -123,7 +123,13 @@ add_custom_target(sanitized_tests)  # builds just those
 # Layers whose tests start no thread, so ThreadSanitizer has nothing to find there (layering_test).
 set(HOTPACK_SINGLE_THREADED_LAYERS remat bench fuzz)
 # What makes the simulated device as strict as it can be (simgpu/README.md).
-set(HOTPACK_STRICT_DEVICE "SIMGPU_CONTEXTS=strict;SIMGPU_CAPTURES=strict")
+set(HOTPACK_STRICT_DEVICE "SIMGPU_CONTEXTS=set:strict;SIMGPU_CAPTURES=set:strict")
+
+# Every test gets it, whatever its ENVIRONMENT is: strict_tests_test. A test of other rules sets the property again.
+function(add_test)
+  _add_test(${ARGV})  # CMake's own
+  set_tests_properties(${ARGV1} PROPERTIES ENVIRONMENT_MODIFICATION "${HOTPACK_STRICT_DEVICE}")
+endfunction()
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels
 # are the layer it lies in, LABELS, and `sanitize` for the layers whose tests also run under the sanitizer presets. Under
@@ -151,6 +157,5 @@ function(hotpack_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized_tests ${name})
   endif()
-  # A test that sets its own environment names ${HOTPACK_STRICT_DEVICE} there.
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}" ENVIRONMENT "${HOTPACK_STRICT_DEVICE}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}")
 endfunction()

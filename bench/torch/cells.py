@@ -142,12 +142,7 @@ class Machine:
         if preload:
             environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
         elif self.simulate:
-            libraries = [str(self._simgpu / name) for name in _SIMULATED if (self._simgpu / name).exists()]
-            environment["LD_PRELOAD"] = " ".join([*libraries, environment.get("LD_PRELOAD", "")]).strip()
-            environment["LD_LIBRARY_PATH"] = os.pathsep.join(
-                part for part in (str(self._simgpu), environment.get("LD_LIBRARY_PATH", "")) if part)
-            environment["SIMGPU_REPORT_FILE"] = str(reports)
-            environment.setdefault("HOTPACK_WAIT_PLAN", "1")  # as hotpack run --simulate: figures that do not depend on the clock
+            simulate_in(environment, self._simgpu, reports)
         return environment
 
     def _execute(self, program: list[str], environment: dict[str, str], job: Job, allocator: str) -> None:
@@ -162,6 +157,21 @@ class Machine:
             raise OutOfMemory(f"{where}: {said[-1] if said else 'out of memory'}")
         if done.returncode != 0 and "simgpu: REPORT" not in done.stderr:  # those are a figure of the table
             raise Failure(f"{where}: exit code {done.returncode}: {said[-1] if said else 'nothing on stderr'}")
+
+
+def simulate_in(environment: dict[str, str], simgpu: Path, reports: Path) -> None:
+    """Changes an environment for a program on the simulated device without `hotpack run`. `simgpu`: its libraries."""
+    libraries = [str(simgpu / name) for name in _SIMULATED if (simgpu / name).exists()]
+    environment["LD_PRELOAD"] = " ".join([*libraries, environment.get("LD_PRELOAD", "")]).strip()
+    environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+        part for part in (str(simgpu), environment.get("LD_LIBRARY_PATH", "")) if part)
+    environment["SIMGPU_REPORT_FILE"] = str(reports)
+    environment.setdefault("HOTPACK_WAIT_PLAN", "1")  # as hotpack run --simulate: figures that do not depend on the clock
+
+
+def count_reports(path: Path) -> int:
+    """Returns the number of reports of the device's checker in its file."""
+    return path.read_text(errors="replace").count("simgpu: REPORT ") if path.exists() else 0
 
 
 def _read(path: Path) -> dict:
@@ -182,9 +192,8 @@ def _launches(stats: dict) -> tuple[int, int] | None:
 def _take_reports(path: Path, cell: Cell) -> None:
     if not path.exists():
         return
-    text = path.read_text(errors="replace")
-    cell.reports = text.count("simgpu: REPORT ")
-    work = _WORK_LINE.search(text)
+    cell.reports = count_reports(path)
+    work = _WORK_LINE.search(path.read_text(errors="replace"))
     if work:
         known, unknown, told, untold = map(int, work.groups())
         cell.launches = known + told, unknown + untold

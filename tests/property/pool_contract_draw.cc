@@ -27,6 +27,7 @@ class Drawer {
   void DrawSettings() {
     Settings& s = drawn_.settings;
     s.devices = shape_.devices;
+    s.apart = shape_.apart;
     s.threads = shape_.threads > 1 ? 2 + random_.Int(shape_.threads - 1) : 1;
     const int count = 1 + random_.Int(5);
     const bool legacy = part_ == 0 && random_.Chance(700) && !(shape_.together > 1 && captures_);
@@ -213,6 +214,11 @@ const std::vector<ContractShape>& ContractShapes() {
        .together = 3,
        .environment = {{"SIMGPU_MEMORY", "4G"}}},
       {.name = "TwoDevices", .weight = 8, .devices = 2, .environment = {{"SIMGPU_DEVICES", "2"}}},
+      {.name = "TwoDevicesApart",
+       .weight = 4,
+       .devices = 2,
+       .apart = true,
+       .environment = {{"SIMGPU_DEVICES", "2"}, {"SIMGPU_PEERS", "0"}}},
       {.name = "AnnouncedCaptures", .weight = 10, .announced = true},
       {.name = "RawCaptures", .weight = 12, .raw = true},
       {.name = "SavedPlan", .weight = 2, .saved_plan = true},

@@ -49,6 +49,7 @@ struct Role {
 struct Settings {
   std::vector<Role> roles;
   int slots = 0, iterations = 0, threads = 1, devices = 1;
+  bool apart = false;  // no device can access another one's memory: only copies use it there
   // Permille: how often the owner waits for all uses at the release, which the contract does not require.
   int waits_at_release = 0;
   bool implicit = false;  // relies on the legacy stream's own order
@@ -72,6 +73,7 @@ struct ContractShape {
   int threads = 1;                      // threads that take turns
   int together = 1;                     // programs at the same time, one thread each
   int devices = 1;
+  bool apart = false;       // as Settings::apart; the environment says so to the simulated device
   bool saved_plan = false;  // a second process begins with the plan of the first
   bool recorded = false;    // into a trace
   // Streams on which blocks were requested or recorded end with the last of these blocks.

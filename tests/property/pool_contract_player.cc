@@ -248,7 +248,12 @@ void ContractPlayer::Use(const Op& op) {
   Enter(streams_[number].device);
   uint32_t tick = captures ? 0 : order_.Submit(number);
   const auto address = reinterpret_cast<CUdeviceptr>(block.pointer);
-  if (!Ok(cuMemsetD8Async(address, 0, block.bytes, streams_[number].handle), "cuMemsetD8Async")) return;
+  if (drawn_.settings.apart && streams_[block.stream].device != streams_[number].device) {
+    const size_t half = block.bytes / 2;
+    if (!Ok(cuMemcpyDtoDAsync_v2(address, address + half, half, streams_[number].handle), "cuMemcpyDtoDAsync")) return;
+  } else if (!Ok(cuMemsetD8Async(address, 0, block.bytes, streams_[number].handle), "cuMemsetD8Async")) {
+    return;
+  }
   ++counts_.uses;
   if (captures) {
     ++capture_->nodes;

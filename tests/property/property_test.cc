@@ -41,6 +41,8 @@ std::vector<Shape> Shapes() {
       {"OneProgram", 000000, 1, 1, {}, false},
       {"SeveralPrograms", 100000, 1, 3, {}, false},
       {"TwoDevices", 200000, 1, 2, {{"SIMGPU_DEVICES", "2"}}, false},
+      // No program uses a device's memory on another one: each use is on a stream of the block's context.
+      {"TwoDevicesApart", 1000000, 1, 2, {{"SIMGPU_DEVICES", "2"}, {"SIMGPU_PEERS", "0"}}, false},
       {"LittleMemory", 300000, 1, 2, {{"SIMGPU_MEMORY", "16M"}}, true},
       {"FourThreads", 400000, 4, 2, {}, false},
       {"FourThreadsDelayed", 600000, 4, 2, {{"SIMGPU_DELAY", "100"}}, false, true},

@@ -61,10 +61,13 @@ del a
 assert runtime.cudaMemsetAsync(ctypes.c_void_p(address), 1, ctypes.c_size_t(16), ctypes.c_void_p(0)) == 0
 """ + TAIL
 
-# Segments go back to the driver and come again; tensors of all sizes, in several threads.
+# Segments go back to the driver and come again; tensors of all sizes, in several threads. Each thread makes the context
+# current: PyTorch calls cuMemAddressReserve for an expandable segment without one (github.com/pytorch/pytorch/issues/195256),
+# which SIMGPU_CONTEXTS=strict refuses.
 SEGMENTS = HEAD + """
 import threading
 def work(seed):
+    torch.cuda.set_device(0)
     with torch.cuda.stream(torch.cuda.Stream()):
         for i in range(40):
             sizes = [1 + (seed * 7919 + i * 104729 + k * 1299709) % (3 << 20) for k in range(6)]

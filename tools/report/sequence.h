@@ -24,8 +24,8 @@ struct IterationSequence {
 };
 
 // Returns the sequence (runtime/script/envelope.h) of the iterations that the recording marks, as hotpack would learn
-// it. What comes before the first mark is left out: it has what a program does once. Nothing if fewer than three are marked, if at least
-// 95 % of them request the same sizes in the same order, or if there would be too many entries.
+// it. What comes before the first mark is left out: it has what a program does once. Nothing if fewer than three are
+// marked, if at least 95 % of them request the same sizes in the same order, or if there would be too many entries.
 // O(entries · requests) for each iteration.
 std::optional<IterationSequence> FindSequence(const Trace& trace);
 
