@@ -18,14 +18,14 @@ for _ in range(12):
     optimizer.step()
     optimizer.zero_grad()
 """
-# A program that captures its steps, and one that looks for the largest batch that fits.
+# A program that captures its steps, so many that its beginning hardly counts, and one that looks for the largest batch.
 GRAPHS = """
 import _size, torch
 layers = [torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda() for _ in range(4)]
 x = torch.randn(_size.rows, 1024, device="cuda", requires_grad=True)
 graphed = torch.cuda.make_graphed_callables(tuple(layers), tuple((x,) for _ in layers))
 optimizer = torch.optim.Adam([parameter for layer in layers for parameter in layer.parameters()])
-for _ in range(30):
+for _ in range(300):
     y = torch.randn(_size.rows, 1024, device="cuda", requires_grad=True)
     for layer in graphed: y = layer(y)
     y.sum().backward()
