@@ -28,8 +28,8 @@ _PACK_CHECKS = {  # what is kept of each -> the run, some minutes at most
 }
 _NEED_GPU = ("paper/figure3",)
 _INSTRUCTIONS = "bench/count_instructions all --json bench/results/instructions.json"
+_OWN_COMMANDS = {"live_tensors": "bench/torch/live_tensors --json bench/results/live_tensors.json"}  # not bench/benchmarks
 # Columns of Google Benchmark that are no counters of the program's own.
-_OWN_COMMANDS = {"live_tensors": "bench/torch/live_tensors --json bench/results/live_tensors.json"}  # of the other benchmarks
 _GENERAL = {"name", "run_name", "run_type", "aggregate_name", "real_time", "cpu_time", "time_unit", "scatter"}
 
 

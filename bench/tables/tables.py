@@ -149,7 +149,10 @@ def solvers(results: Results, _: str) -> str:
     return solver_table.render(written)
 
 
-_KEPT = {"demo": "tools/demo --no-install", "torch_jobs": "bench/torch/jobs '$HOTPACK_SHARED/jobs'"}  # name -> the command whose output a page shows
+_KEPT = {  # name -> the command whose output a page shows
+    "demo": "tools/demo --no-install",
+    "torch_jobs": "bench/torch/jobs '$HOTPACK_SHARED/jobs'",
+}
 
 
 def output(results: Results, name: str) -> str:

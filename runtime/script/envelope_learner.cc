@@ -160,8 +160,13 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
   std::vector<uint64_t> used;
   for (const Placement& each : candidates) used.push_back(UsedChunks(*packed, each));
   const auto fewest = static_cast<double>(*std::min_element(used.begin(), used.end()));
-  const std::vector<ConflictRows> apart = {envelope_.WithStreamsApart(conflicts, packed->index)};
-  packed->edges.before = static_cast<int64_t>(CountViolations(packed->instance, packed->result.placement, apart));
+  std::vector<ConflictRows> apart;  // nothing to count with one stream
+  if (envelope_.HasSeveralStreams()) apart.push_back(envelope_.WithStreamsApart(conflicts, packed->index));
+  const auto edges = [&] {
+    if (apart.empty()) return int64_t{0};
+    return static_cast<int64_t>(CountViolations(packed->instance, packed->result.placement, apart));
+  };
+  packed->edges.before = edges();
   uint64_t least = UINT64_MAX;
   for (size_t i = candidates.size(); i-- > 0;) {  // the last ones leave the largest gaps to what has no place
     if (static_cast<double>(used[i]) > fewest * settings_.chunks_cost) continue;
@@ -170,7 +175,7 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
     least = violations;
     packed->result.placement = candidates[i];
   }
-  packed->edges.after = static_cast<int64_t>(CountViolations(packed->instance, packed->result.placement, apart));
+  packed->edges.after = edges();
 }
 
 int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const std::atomic<bool>* cancel) {

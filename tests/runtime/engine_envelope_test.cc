@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/script/envelope.h"
+#include "tests/runtime/gathered_step.h"
 #include "tests/runtime/job.h"
 
 namespace hotpack {
@@ -115,18 +116,9 @@ uint64_t WaitsForAnotherStream(bool avoid, hotpack_stats* stats) {
   for (int step = 0; step < kSteps; ++step) {
     counts = step >= kSteps / 2;
     const uint64_t length = 20 + random() % 30;
-    DeviceAddress gathered = ask(200 * kKiB, 1);
-    for (uint64_t layer = 0; layer < kLayers; ++layer) {
-      const DeviceAddress next = ask((200 + layer % 3 * 8) * kKiB, 1), activation = ask(length * 8 * kKiB, 0);
-      const DeviceAddress temporary = ask(length * 6 * kKiB, 0);
-      engine.Release(gathered, 1 | kStreamOrdered);
-      engine.Release(activation, kStreamOrdered);
-      engine.Release(temporary, kStreamOrdered);
-      gathered = next;
-    }
-    engine.Release(gathered, 1 | kStreamOrdered);
-    engine.Mark();
-    engine.WaitPlan(-1);
+    PlayGatheredStep(&engine, kLayers, ask, [length](uint64_t layer) {
+      return LayerBytes{(200 + layer % 3 * 8) * kKiB, length * 8 * kKiB, length * 6 * kKiB};
+    });
   }
   *stats = engine.Stats();
   return waits;

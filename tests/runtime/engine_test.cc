@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "profiler/history.h"
+#include "tests/runtime/gathered_step.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/test_seed.h"
 
@@ -124,18 +125,9 @@ TEST(Engine, PlansKeepStreamsApart) {
       return address;
     };
     for (int step = 0; step < 12; ++step) {
-      DeviceAddress gathered = ask(kMiB, 1);
-      for (uint64_t layer = 0; layer < 20; ++layer) {
-        const DeviceAddress next = ask(kMiB + layer % 3 * 4096, 1), activation = ask(kMiB + layer % 2 * 8192, 0);
-        const DeviceAddress temporary = ask(kMiB, 0);
-        engine.Release(gathered, 1 | kStreamOrdered);
-        engine.Release(activation, kStreamOrdered);
-        engine.Release(temporary, kStreamOrdered);
-        gathered = next;
-      }
-      engine.Release(gathered, 1 | kStreamOrdered);
-      engine.Mark();
-      engine.WaitPlan(-1);
+      PlayGatheredStep(&engine, 20, ask, [](uint64_t layer) {
+        return LayerBytes{kMiB + layer % 3 * 4096, kMiB + layer % 2 * 8192, kMiB};
+      });
     }
     const hotpack_stats stats = engine.Stats();
     EXPECT_GT(stats.planned_steady, 0u);
