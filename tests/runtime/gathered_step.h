@@ -11,8 +11,8 @@ struct LayerBytes {
   uint64_t gathered, activation, temporary;
 };
 
-// Plays the step on the engine, marks its end, and waits for the plan. `ask(bytes, stream)` requests a block and returns
-// its address. `bytes_of(layer)` returns LayerBytes.
+// Plays the step on the engine, marks its end, and waits for the plan. `ask(bytes, stream)` requests a block and
+// returns its address. `bytes_of(layer)` returns LayerBytes.
 template <typename Ask, typename BytesOf>
 void PlayGatheredStep(Engine* engine, uint64_t layers, Ask ask, BytesOf bytes_of) {
   DeviceAddress gathered = ask(bytes_of(0).gathered, 1);
