@@ -20,8 +20,16 @@ survivors=0 mutants=0
 # copy_sources FOLDER...: the sources to break.
 copy_sources() { cp -r "${@/#/$source_dir/}" "$work/"; }
 
-# compile SOURCE OBJECT: SOURCE is the project's path.
-compile() { "$cxx" "${flags[@]}" -I"$build_dir/generated" -c "$work/$1" -o "$2"; }
+# compile SOURCE OBJECT: SOURCE is the project's path. What nearly every source includes (cmake/HotpackBuild.cmake) is
+# compiled once.
+compile() {
+  local headers=$work/precompiled.h
+  if [ ! -e "$headers.gch" ]; then
+    grep -v "^#pragma" "$build_dir/CMakeFiles/hotpack_headers.dir/cmake_pch.hxx" >"$headers"
+    "$cxx" "${flags[@]}" -x c++-header "$headers" -o "$headers.gch"
+  fi
+  "$cxx" "${flags[@]}" -include "$headers" -I"$build_dir/generated" -c "$work/$1" -o "$2"
+}
 
 wanted() { [ -z "$only" ] || [[ "$1" == *"$only"* ]]; }
 
