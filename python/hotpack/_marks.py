@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Iterator
 
+from . import _need
 from ._library import core
 from ._simulate import simulated
 
@@ -28,6 +29,7 @@ def step() -> None:
     global _marked_by_hand
     _marked_by_hand = True
     mark()
+    _need.after_mark()
 
 
 @contextlib.contextmanager

@@ -67,7 +67,8 @@ TEST(Run, OneLineAndTheFigures) {
       outcome.err,
       testing::MatchesRegex("hotpack: held at most [0-9.]+ MiB \\(PyTorch would have held [0-9.]+ MiB, with expandable "
                             "segments [0-9.]+ MiB\\)(, held while served [0-9.]+ MiB)?, live peak 1000\\.0 KiB; "
-                            "[0-9.]+ % of 1000 requests by the plan(: [a-z' ]+)?\\. Next: hotpack show .*\n"));
+                            "[0-9.]+ % of 1000 requests by the plan(: [a-z' ]+)?; smallest device [0-9.]+ MiB "
+                            "\\(PyTorch [0-9.]+ MiB, with expandable segments [0-9.]+ MiB\\)\\. Next: hotpack show .*\n"));
   EXPECT_THAT(outcome.err, HasSubstr("Next: hotpack show " + trace));
   const auto stats = nlohmann::json::parse(ReadFile(json));
   EXPECT_EQ(stats["requests"], 1000);

@@ -85,7 +85,7 @@ void AddRecordCommand(CLI::App& app, int* exit_code) {
   AddOutputOption(command, "-o,--out", &options->trace, "The recording, a trace file; further processes add .PROCESS")
       ->required();
   AddForceFlag(command, &options->force);
-  command->add_flag("--simulate", options->simulate, "Run on the simulated device; no GPU is needed");
+  AddSimulateOptions(command, "Run on the simulated device; no GPU is needed", options.get());
   command->add_flag("--keep-caching", options->keep_caching,
                     "Leave PyTorch's and JAX's own caching on: then only what they ask the driver for is recorded");
   CLI::Option* first = AddProgram(command);

@@ -137,6 +137,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (options.simulate) {
     setenv("LD_LIBRARY_PATH", JoinPaths({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
     setenv("SIMGPU_REPORT_FILE", CheckerReportPath(directory).c_str(), 1);
+    if (!options.memory.empty()) setenv("SIMGPU_MEMORY", options.memory.c_str(), 1);
     setenv("HOTPACK_WAIT_PLAN", "1", 0);  // times mean nothing there, and figures should be reproducible
   }
   if (!options.keep_caching) {

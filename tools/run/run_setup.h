@@ -13,6 +13,7 @@ struct RunOptions {
   bool doctor = false;            // the processes write notes about themselves (preload/hooks/doctor_file.h)
   bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
+  std::string memory;  // of each simulated device, a size (tools/cli/size_text.h); empty: SIMGPU_MEMORY or its default
   bool keep_caching = false;                     // frameworks keep their own caches of released memory
   bool compatibility = false;                    // PyTorch's requests come through the driver
   std::string trace;                             // empty: none
