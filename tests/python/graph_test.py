@@ -204,8 +204,8 @@ class ReplayTest(unittest.TestCase):
 
     def test_convnet(self):
         document = self.check(convnet)
-        updated = {name for operator in document["operators"] for name in operator.get("updates", [])}
-        self.assertIn("1.running_mean", updated)
+        changed = {name for operator in document["operators"] for name in operator.get("statistics", [])}
+        self.assertEqual(changed, {"1.running_mean", "1.running_var"})
 
     def test_transformer(self):
         self.check(transformer)

@@ -33,16 +33,24 @@ class Events:
         self.device = device
         self._stats = TorchStats()
         self._base = 0
-        self._start: list[Any] = []
+        self._start: list[tuple[int, int]] = []  # (address, bytes) of blocks
+        self._begun = False
 
     def _counted(self) -> int:
         torch_library().hotpack_torch_get_stats(self.device, ctypes.byref(self._stats), ctypes.sizeof(self._stats))
         return int(self._stats.allocation[0].allocated + self._stats.allocation[0].freed)
 
     def start(self) -> None:
+        """Begins anew. Events that were not taken are lost."""
+        listed = [(extent.address, rounded(extent.bytes))
+                  for extent in fetch(Extent, core().hotpack_list_blocks, self.device)]
+        if self._begun and not listed:  # HOTPACK=record: the driver has the blocks
+            events = self.take(self.count())
+            listed = Blocks(self._start, events, []).left() if events is not None else []
+        self._begun = True
         torch_library().hotpack_torch_record(_MOST_EVENTS, 1)
         self._base = self._counted()
-        self._start = fetch(Extent, core().hotpack_list_blocks, self.device)
+        self._start = listed
 
     def count(self) -> int:
         """Events since the start."""
@@ -79,12 +87,12 @@ class Blocks:
         operators      op 0        op 1      until: (0, 2), (2, 6), ...
     """
 
-    def __init__(self, start: "list[Any]", events: "list[Any]", operators: "list[Any]") -> None:
+    def __init__(self, start: "list[tuple[int, int]]", events: "list[Any]", operators: "list[Any]") -> None:
         self.all: list[Block] = []
         self._events = events
         current: dict[int, Block] = {}
-        for extent in start:
-            block = Block(extent.address, rounded(extent.bytes), -1, BEFORE)
+        for address, size in start:
+            block = Block(address, size, -1, BEFORE)
             current[block.address] = block
             self.all.append(block)
         live = sum(block.bytes for block in self.all)
@@ -107,6 +115,10 @@ class Blocks:
                     gone.last, gone.released = index, place
                 live -= size
             self.loads.append(live)
+
+    def left(self) -> "list[tuple[int, int]]":
+        """(address, bytes) of the blocks that are live after all events."""
+        return [(block.address, block.bytes) for block in self.all if block.last is None]
 
     def match(self, values: "list[Value]") -> None:
         """Each value of the device gets the block at its address, when it was seen first."""

@@ -230,7 +230,8 @@ class Step:
         listed = []
         for number, operator in enumerate(self._operators):
             entry: dict[str, Any] = {"name": operator.name, "cost_ns": operator.cost, "phase": operator.phase}
-            for key, used in (("reads", operator.reads), ("writes", operator.writes), ("updates", operator.updates)):
+            for key, used in (("reads", operator.reads), ("writes", operator.writes), ("updates", operator.updates),
+                              ("statistics", operator.statistics)):
                 if used:
                     entry[key] = [names[value] for value in used]
             if number in workspaces:

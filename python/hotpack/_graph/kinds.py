@@ -125,8 +125,10 @@ class Kinds:
         for value in self._recorder.values.all:
             if value.kind is None:
                 value.kind = self._kind(value, outside)
-            if value.born == BEFORE:
+            if value.number in outside:
                 value.held = None
+            elif value.born == BEFORE:  # the optimizer's state alone can be paged (docs/graph_format.md, Optimizers)
+                value.held = value.kind != "optimizer_state"
             elif value.kind in ("gradient", "temporary") or value.held is None:
                 value.held = True  # a name of the program keeps it, or autograd's engine: nothing that a plan can undo
 

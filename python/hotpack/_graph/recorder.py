@@ -18,7 +18,7 @@ class Operator:
     before and after it (blocks.py)."""
 
     __slots__ = ("bytes", "call", "cost", "flops", "forward", "name", "node", "phase", "place", "reads", "results",
-                 "timer", "traits", "until", "updates", "workspace", "writes")
+                 "statistics", "timer", "traits", "until", "updates", "workspace", "writes")
 
     def __init__(self, name: str, traits: "Optional[Traits]", phase: str) -> None:
         self.name = name
@@ -30,6 +30,7 @@ class Operator:
         self.reads: list[int] = []
         self.writes: list[int] = []
         self.updates: list[int] = []
+        self.statistics: list[int] = []  # running means: changed too, but no result depends on them
         self.call: Optional[dict[str, Any]] = None
         self.results: Optional[list[Any]] = None
         self.flops = 0.0
@@ -175,7 +176,7 @@ class Recorder:
         if self._observer is not None:
             with self.quiet():
                 self._observer.before(operator, arguments)
-        if self.timers is not None:
+        if self.timers is not None and not torch.cuda.is_current_stream_capturing():
             operator.timer = self.timers.begin()
         operator.until = (self.blocks.count() if self.blocks is not None else 0, 0)
         return operator
@@ -228,11 +229,7 @@ class Recorder:
 
         for number, name, whole in traits.writes:
             change(args[number] if number < len(args) else kwargs.get(name), whole)
-        if traits.statistics is not None:
-            numbers, training = traits.statistics
-            if training is None or (len(args) > training and args[training]):
-                for number in numbers:
-                    change(args[number] if number < len(args) else None, False)
+        operator.statistics = self._statistics(traits, args)
         read: dict[int, None] = {}
         for tensor in arguments:
             value = self.values.find(tensor)
@@ -244,7 +241,17 @@ class Recorder:
                 read[value.number] = None
         operator.writes = [number for number, whole in changed.items() if whole and number not in read]
         operator.updates = [number for number in changed if number not in operator.writes]
-        operator.reads = [number for number in read if number not in changed]
+        operator.reads = [number for number in read if number not in changed and number not in operator.statistics]
+
+    def _statistics(self, traits: Traits, args: "tuple[Any, ...]") -> "list[int]":
+        if traits.statistics is None:
+            return []
+        numbers, training = traits.statistics
+        if training is not None and not (len(args) > training and args[training]):
+            return []
+        found = [self.values.find(tensor) for number in numbers if number < len(args)
+                 for tensor in self._tensors_in(args[number])]
+        return [value.number for value in found if value is not None]
 
     def _end(self, operator: Operator, number: int, func: Any, args: "tuple[Any, ...]", kwargs: "dict[str, Any]",
              arguments: "list[Any]", out: Any) -> None:
@@ -265,7 +272,7 @@ class Recorder:
                 value.place = operator.place
                 value.seen_at = count
                 operator.writes.append(value.number)
-        if not made and not operator.updates and not operator.writes and (results or not operator.reads):
+        if not made and not operator.updates and not operator.writes and not operator.statistics and (results or not operator.reads):
             if number == len(self.operators) - 1:  # a view, or nothing at all
                 self._forget(operator, number)
                 return

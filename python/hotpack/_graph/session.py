@@ -1,6 +1,7 @@
 """Waits for the step that is to be recorded, records it, and writes the document."""
 
 import atexit
+import contextlib
 import os
 import sys
 from typing import Any, Optional
@@ -18,12 +19,14 @@ from .recorder import Observer, Recorder
 class Session:
     """From record_graph() to the program's end. Steps are counted as hotpack counts iterations (_steps.py)."""
 
-    def __init__(self, torch: Any, path: str, step: int, gpu: "Optional[str]", observer: "Optional[Observer]" = None) -> None:
+    def __init__(self, torch: Any, path: str, step: int, gpu: "Optional[str]", observer: "Optional[Observer]" = None,
+                 silent_without_steps: bool = False) -> None:
         self._torch = torch
         self._path = path
         self._wanted = step
         self._gpu = costs.choose(gpu)
         self._observer = observer
+        self._silent_without_steps = silent_without_steps
         self._hooks: list[Any] = []
         self._steps = Steps()
         self._ended = 0  # steps
@@ -46,6 +49,9 @@ class Session:
         self._hooks = [register_optimizer_step_pre_hook(self._before_update),
                        register_optimizer_step_post_hook(self._after_update), _marks.on_step(self._marked)]
         atexit.register(self.close)
+        if self._of_hotpack():  # so that the first step's peak is known
+            self._events = Events(0)
+            self._events.start()
 
     def _before_update(self, optimizer: Any, _arguments: object, _keywords: object) -> None:
         if self._recorder is not None and self._recorder.on:
@@ -93,16 +99,21 @@ class Session:
                 if self._recorder is not None:
                     self._recorder.stop()
                 self._fail(f"{type(error).__name__}: {error}")
-        elif self._events is None and self._of_hotpack():
-            self._events = Events(self._torch.cuda.current_device())
-            self._events.start()
-        elif self._events is not None:
-            self._events.start()
+        elif self._torch.cuda.is_initialized():
+            self._events = self._events_of(self._torch.cuda.current_device())
+
+    def _events_of(self, device: int) -> "Optional[Events]":
+        """Begins the events of the next step, if hotpack's allocator is on."""
+        if not self._of_hotpack():
+            return None
+        events = self._events if self._events is not None and self._events.device == device else Events(device)
+        events.start()
+        return events
 
     def _of_hotpack(self) -> bool:
         from .. import _torch
 
-        return _torch.enabled() and bool(self._torch.cuda.is_initialized())
+        return _torch.enabled()
 
     def _begin(self) -> None:
         torch = self._torch
@@ -110,10 +121,7 @@ class Session:
         self._device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
         self._recorder = Recorder(torch, self._observer)
         self._kinds = Kinds(self._recorder)
-        self._events = Events(self._device.index) if self._of_hotpack() else None
-        if self._events is not None:
-            self._events.start()
-            self._recorder.blocks = self._events
+        self._events = self._recorder.blocks = self._events_of(self._device.index) if on_gpu else None
         if on_gpu and not simulated():
             self._recorder.timers = costs.Timers(torch)
         self._kinds.add_given(self._optimizers)
@@ -140,15 +148,16 @@ class Session:
     def _note_step(self) -> None:
         """The peak of a step that is not recorded, as far as it is known."""
         entry: dict[str, Any] = {"step": self._ended, "peak": None, "end": None}
-        if self._events is not None:
+        on_gpu = self._torch.cuda.is_initialized()
+        if on_gpu and self._events is not None and self._events.device == self._torch.cuda.current_device():
             events = self._events.take(self._events.count())
             if events is not None:
                 entry["peak"], entry["end"] = self._events.summary(events)
-        elif self._torch.cuda.is_initialized():
-            entry["end"] = self._events_of_torch()
+        elif on_gpu:
+            entry["end"] = self._allocated()
         self._seen.append(entry)
 
-    def _events_of_torch(self) -> "Optional[int]":
+    def _allocated(self) -> "Optional[int]":
         try:
             return int(self._torch.cuda.memory_allocated())
         except Exception:
@@ -156,19 +165,21 @@ class Session:
 
     def _write(self) -> None:
         assert self._text is not None
-        partial = f"{self._path}.partial.{os.getpid()}"
+        path = os.path.realpath(self._path)  # a link's target is replaced
+        direct = os.path.exists(path) and not os.path.isfile(path)  # a pipe, a device
+        partial = path if direct else f"{path}.partial.{os.getpid()}"
         try:
             with open(partial, "w") as file:
                 file.write(self._text)
                 file.write(document.end_text(self._seen))
-            os.replace(partial, self._path)
+            if not direct:
+                os.replace(partial, path)
             self._written = len(self._seen)
         except OSError as error:
             self._fail(f"{self._path}: cannot be written: {error.strerror}")
-            try:
-                os.unlink(partial)
-            except OSError:
-                pass
+            if not direct:
+                with contextlib.suppress(OSError):
+                    os.unlink(partial)
 
     def close(self) -> None:
         """At the program's end, or before another session."""
@@ -183,7 +194,7 @@ class Session:
         if self.done:
             if self._written < len(self._seen):
                 self._write()
-        elif self.failed is None:
+        elif self.failed is None and not (self._silent_without_steps and self._ended == 0):
             steps = f"the program ended after {self._ended} step{'' if self._ended == 1 else 's'}"
             self._fail(f"nothing is recorded: {steps} (an optimizer's, or hotpack.step()); step {self._wanted} was "
                        "to be recorded")
@@ -197,7 +208,7 @@ _session: Optional[Session] = None
 
 
 def start(path: "str | os.PathLike[str]", step: int, gpu: "Optional[str]",
-          observer: "Optional[Observer]" = None) -> Session:
+          observer: "Optional[Observer]" = None, silent_without_steps: bool = False) -> Session:
     """Raises Error, in one line, as record_graph()."""
     global _session
     try:
@@ -215,6 +226,6 @@ def start(path: "str | os.PathLike[str]", step: int, gpu: "Optional[str]",
         raise Error("a graph is being recorded already")
     if _session is not None:
         _session.close()
-    _session = Session(torch, name, step, gpu, observer)
+    _session = Session(torch, name, step, gpu, observer, silent_without_steps)
     _session.start()
     return _session
