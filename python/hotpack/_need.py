@@ -23,7 +23,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def wanted() -> int:
-    """The steps after which the program ends; 0: it runs under no `hotpack need`."""
+    """The steps after which the program ends; 0: it runs to its end."""
     text = os.environ.get(_STEPS, "")
     return int(text) if text.isdigit() else 0
 
@@ -41,6 +41,8 @@ class Counter:
         """After a step of `optimizer`: True if the program has made its steps. others(): all that may still step."""
         made = self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         self.most = max(self.most, made)
+        if self._steps == 0:
+            return False
         if self.most >= _ENOUGH * self._steps:
             return True
         return min(self._counts.values()) >= self._steps and all(other in self._counts for other in others())
@@ -133,14 +135,15 @@ _counter: Optional[Counter] = None
 
 
 def start(torch: ModuleType) -> None:
-    """When hotpack has become PyTorch's allocator."""
+    """When torch has been imported. After all others that want to know of optimizers' steps: the last one raises."""
     global _counter
-    if wanted() == 0 or _counter is not None:
+    if _counter is not None:
         return
     _counter = Counter(wanted())
     _note_reads(torch)
     _leave_large_unset(torch)
     atexit.register(_notes.write)
+    torch.optim.optimizer.register_optimizer_step_post_hook(_after_step)
 
 
 def _optimizers() -> "list[object]":
@@ -150,9 +153,9 @@ def _optimizers() -> "list[object]":
     return [one for one in gc.get_objects() if issubclass(type(one), Optimizer) and not hasattr(one, "optimizer")]
 
 
-def after_step(optimizer: object) -> None:
+def _after_step(optimizer: object, _arguments: object, _keywords: object) -> None:
     """After each step of any optimizer. Raises SystemExit when the program has made its steps."""
-    if _counter is None or _notes.ended:
+    if _counter is None or _notes.ended or _notes.marks > 0:
         return
     enough = _counter.enough(optimizer, _optimizers)
     _notes.steps = _counter.most
@@ -166,5 +169,5 @@ def after_mark() -> None:
         return
     _notes.marks += 1
     _notes.steps = _notes.marks
-    if _notes.marks >= wanted():
+    if 0 < wanted() <= _notes.marks:
         _end_program()

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Callable
 from types import ModuleType
 
-from . import _cudnn, _figures, _marks, _need, _snapshot, _streams, _versions
+from . import _cudnn, _figures, _marks, _snapshot, _streams, _versions
 from ._errors import Error
 from ._library import core, find, torch_library
 from ._simulate import driver_simulated, simulated
@@ -66,7 +66,6 @@ def enable(*, mark_steps: bool = True) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         register_optimizer_step_post_hook(_after_step)
-    _need.start(torch)
     _enabled = True
 
 
@@ -133,7 +132,5 @@ _steps = Steps()
 def _after_step(optimizer: object, _arguments: object, _keywords: object) -> None:
     for collect in _collect_sent:
         collect()
-    if not _marks.marked_by_hand():
-        if _steps.ends_iteration(optimizer):
-            _marks.mark()
-        _need.after_step(optimizer)
+    if not _marks.marked_by_hand() and _steps.ends_iteration(optimizer):
+        _marks.mark()

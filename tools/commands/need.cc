@@ -137,6 +137,8 @@ void AddNeedCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   command->add_flag("--keep-values", options->simulated.keep_values,
                     "Keep large contents, in host memory: for programs that read back what they have copied");
+  command->add_flag("--no-graph", options->simulated.no_graph,
+                    "Do not record the last step's operators: without the composition of the peak, and quicker");
   command->add_flag("--json", options->json, "Print one object; bytes");
   CLI::Option* first = AddProgram(command);
   command->footer(

@@ -38,7 +38,6 @@ std::vector<MarkedStep> StepsOf(const Trace& trace) {
       live_blocks.erase(block);
     } else if (event.kind == EventKind::kMark) {
       now.step.live_end = live;
-      now.step.requests = now.sizes.size();
       steps.push_back(std::move(now));
       now = {};
       now.step.live_peak = live;
@@ -106,16 +105,36 @@ std::optional<NeedPeak> ReadPeak(const std::string& graph) {
   return result;
 }
 
+std::vector<NeedStep> ReadSteps(const std::string& graph) {
+  const Json object = Json::parse(graph, nullptr, false);
+  std::vector<NeedStep> steps;
+  if (!object.is_object()) return steps;
+  for (const Json& step : object.value("steps", Json::array())) {
+    const bool known = step.is_object() && step.contains("peak") && step["peak"].is_number_unsigned() &&
+                       step.contains("end") && step["end"].is_number_unsigned();
+    if (!known) break;
+    steps.push_back({step["peak"].get<uint64_t>(), step["end"].get<uint64_t>()});
+  }
+  return steps;
+}
+
 Need NeedOf(const SimulatedRun& run, bool smallest) {
   Need need;
   need.comparison = Compare(run.recording->trace, {"pytorch", "pytorch-expandable"}, 0, smallest);
   const std::vector<MarkedStep> steps = StepsOf(run.recording->trace);
-  for (const MarkedStep& marked : steps) need.steps.push_back(marked.step);
-  if (steps.size() >= 2) {
-    const MarkedStep &last = steps.back(), &before = steps[steps.size() - 2];
-    need.growth_known = true;
-    need.growth = static_cast<int64_t>(last.step.live_end) - static_cast<int64_t>(before.step.live_end);
-    need.same_requests = EndsAs(before.sizes, last.sizes, steps.size() == 2);
+  need.steps = ReadSteps(run.graph);
+  if (need.steps.size() < steps.size()) {
+    need.steps.clear();
+    for (const MarkedStep& marked : steps) need.steps.push_back(marked.step);
+  }
+  need.repeats_known = steps.size() >= 2;
+  if (need.repeats_known) {
+    need.same_requests = EndsAs(steps[steps.size() - 2].sizes, steps.back().sizes, steps.size() == 2);
+  }
+  need.growth_known = need.steps.size() >= 2;
+  if (need.growth_known) {
+    const NeedStep &last = need.steps.back(), &before = need.steps[need.steps.size() - 2];
+    need.growth = static_cast<int64_t>(last.live_end) - static_cast<int64_t>(before.live_end);
   }
   need.peak = ReadPeak(run.graph);
   return need;

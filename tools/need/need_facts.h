@@ -11,11 +11,11 @@
 
 namespace hotpack {
 
-// Between two marks, and before the first one. PyTorch's first optimizer step is not marked, so the first has two steps.
+// By the program's graph a step each. Otherwise between two marks, and before the first one: PyTorch's first optimizer
+// step is not marked, so the first entry has two steps.
 struct NeedStep {
   uint64_t live_peak = 0;  // bytes, each block rounded up to 512
   uint64_t live_end = 0;   // ... when it ends
-  uint64_t requests = 0;
 };
 
 // Of one part of a peak: of a kind, a module or a line.
@@ -37,8 +37,9 @@ struct Need {
   Comparison comparison;  // rows: pytorch, pytorch-expandable
   std::vector<NeedStep> steps;
   bool same_requests = false;     // the last two marked steps request the same sizes in the same order
-  int64_t growth = 0;             // bytes from the end of the last marked step but one to that of the last
-  bool growth_known = false;      // there are two marked steps
+  int64_t growth = 0;             // bytes from the end of the last step but one to that of the last
+  bool growth_known = false;      // there are two steps
+  bool repeats_known = false;     // there are two marked steps
   std::optional<NeedPeak> peak;   // nothing: the program left no graph
 };
 
@@ -47,6 +48,9 @@ Need NeedOf(const SimulatedRun& run, bool smallest = true);
 
 // Reads the section "peak" of a graph's JSON. Returns nothing if the text is none.
 std::optional<NeedPeak> ReadPeak(const std::string& graph);
+
+// Reads the section "steps" of a graph's JSON, up to the first step of which something is unknown.
+std::vector<NeedStep> ReadSteps(const std::string& graph);
 
 // Returns the smallest device for hotpack with what is not simulated, in bytes.
 uint64_t NeededWithContext(const Need& need);

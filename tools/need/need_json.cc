@@ -46,11 +46,10 @@ Json CaseJson(const NeedAnswer& answer, const NeedCase& one) {
   for (const PeerResult& peer : one.need.comparison.peers) object[peer.name] = RowJson(peer);
   object["needed_with_context"] = NeededWithContext(one.need);
   object["growth"] = one.need.growth_known ? Json(one.need.growth) : Json();
-  object["same_requests"] = one.need.growth_known ? Json(one.need.same_requests) : Json();
-  object["marked_steps"] = Json::array();
+  object["same_requests"] = one.need.repeats_known ? Json(one.need.same_requests) : Json();
+  object["each_step"] = Json::array();
   for (const NeedStep& step : one.need.steps) {
-    object["marked_steps"].push_back(
-        {{"requests", step.requests}, {"live_peak", step.live_peak}, {"live_end", step.live_end}});
+    object["each_step"].push_back({{"live_peak", step.live_peak}, {"live_end", step.live_end}});
   }
   object["peak"] = one.need.peak ? PeakJson(*one.need.peak) : Json();
   object["reads"] = Json::array();

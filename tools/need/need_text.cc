@@ -106,7 +106,10 @@ void AddSteps(const Need& need, std::string* text) {
     *text += "no steps are marked: the figures are of the whole run\n";
     return;
   }
-  Add(text, "between steps %.1f MiB are live", MiB(need.steps.back().live_end));
+  *text += "peak of each step:";
+  for (size_t i = 0; i < need.steps.size() && i < kRows; ++i) Add(text, " %.1f", MiB(need.steps[i].live_peak));
+  Add(text, "%s MiB; between steps %.1f MiB are live", need.steps.size() > kRows ? " ..." : "",
+      MiB(need.steps.back().live_end));
   if (!need.growth_known) {
     *text += "\n";
   } else if (need.growth > 0) {
@@ -115,7 +118,7 @@ void AddSteps(const Need& need, std::string* text) {
   } else {
     *text += "; memory does not grow from step to step\n";
   }
-  if (need.growth_known && !need.same_requests) {
+  if (need.repeats_known && !need.same_requests) {
     *text += "the steps differ: the largest of those seen counts, so give the longest batch\n";
   }
 }

@@ -35,6 +35,7 @@ struct SimulatedRunOptions {
   RunOptions run;          // the command, and the simulated device's memory
   uint64_t steps = 3;      // of the optimizer, after which a PyTorch program is ended; 0: it runs to its end
   bool keep_values = false;  // large contents are kept in host memory
+  bool no_graph = false;     // no step's graph is recorded: nothing is known of the peak's parts
 };
 
 // Runs the program and reads what it left. Its standard output goes to stderr. Returns nothing, with *code set, if it

@@ -21,6 +21,9 @@ struct RunOptions {
   std::string report;                            // empty: none
   bool force = false;                            // these may be overwritten
   std::map<std::string, std::string> variables;  // of preload/process/option_table.h, given as flags
+  std::string graph;                             // of a step of PyTorch; empty: none
+  int graph_step = 3;                            // from 2 on
+  std::string graph_gpu;                         // whose costs; empty: the package's default
   std::string plan;                              // empty: only what HOTPACK_PLAN names
   std::vector<std::string> command;
 };
