@@ -173,8 +173,8 @@ bool ParseLimit(const char* value, Options* options) {
   constexpr struct {
     const char* name;
     uint64_t bytes;
-  } kUnits[] = {{"", 1},          {"B", 1},          {"K", 1 << 10},      {"KiB", 1 << 10},   {"M", 1 << 20},
-                {"MiB", 1 << 20}, {"G", 1ull << 30}, {"GiB", 1ull << 30}, {"T", 1ull << 40},  {"TiB", 1ull << 40},
+  } kUnits[] = {{"", 1},          {"B", 1},          {"K", 1 << 10},      {"KiB", 1 << 10},     {"M", 1 << 20},
+                {"MiB", 1 << 20}, {"G", 1ull << 30}, {"GiB", 1ull << 30}, {"T", 1ull << 40},    {"TiB", 1ull << 40},
                 {"kB", 1000},     {"MB", 1000000},   {"GB", 1000000000},  {"TB", 1000000000000}};
   const size_t digits = strspn(value, "0123456789.");
   if (value[0] < '0' || value[0] > '9' || digits > 16) return false;

@@ -143,7 +143,9 @@ def start(torch: ModuleType) -> None:
     _note_reads(torch)
     _leave_large_unset(torch)
     atexit.register(_notes.write)
-    torch.optim.optimizer.register_optimizer_step_post_hook(_after_step)
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    register_optimizer_step_post_hook(_after_step)
 
 
 def _optimizers() -> "list[object]":

@@ -100,8 +100,7 @@ CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes) {
 
 CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern_bytes, uint64_t bytes) {
   const char* unit = static_cast<const char*>(pattern);
-  const bool zero =
-      std::all_of(unit, unit + pattern_bytes, [](char c) { return c == 0; }) || Drops(d, to, bytes);
+  const bool zero = std::all_of(unit, unit + pattern_bytes, [](char c) { return c == 0; }) || Drops(d, to, bytes);
   const bool same = std::all_of(unit, unit + pattern_bytes, [&](char c) { return c == unit[0]; });
   for (uint64_t done = 0; done < bytes;) {
     Span target = d.memory.Bytes(to + done, false);

@@ -65,8 +65,9 @@ TEST(NeedTest, ItsFiguresAreThoseOfTheRecording) {
 TEST(NeedTest, OneScreen) {
   const Outcome outcome = Need({"--gpus"}, Replay(kPerceptron));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("no GPU used"), HasSubstr("\nsmallest device "), HasSubstr("\nlive at most "),
-                                 HasSubstr("CUDA's context"), HasSubstr("memory does not grow"), HasSubstr("H100 80GB")));
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("no GPU used"), HasSubstr("\nsmallest device "), HasSubstr("\nlive at most "),
+                    HasSubstr("CUDA's context"), HasSubstr("memory does not grow"), HasSubstr("H100 80GB")));
   EXPECT_THAT(outcome.err, HasSubstr("requests ")) << "the program's own output";
   EXPECT_THAT(outcome.out, Not(HasSubstr("ms per step")));
 }

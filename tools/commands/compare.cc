@@ -56,9 +56,9 @@ uint64_t SizeFrom(const std::string& text) { return text.empty() ? 0 : static_ca
 // What `compare` answers: the table, and the same rows on the device of --fits.
 struct Answer {
   Comparison comparison;
-  uint64_t capacity = 0;          // bytes; 0: no limit
-  std::string fits;               // the text of --fits; empty: not given
-  std::optional<Comparison> on;   // that device
+  uint64_t capacity = 0;         // bytes; 0: no limit
+  std::string fits;              // the text of --fits; empty: not given
+  std::optional<Comparison> on;  // that device
 };
 
 Json ToJson(const PeerResult& peer, const PeerResult* on_fits, const Comparison& comparison) {
@@ -230,8 +230,9 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->check(SizeOption())
       ->check(at_least_one);
   command
-      ->add_option("--fits", options->fits,
-                   "Which allocators fit a device of this size (such as 24GB)? Exit code 1 if hotpack's engine does not")
+      ->add_option(
+          "--fits", options->fits,
+          "Which allocators fit a device of this size (such as 24GB)? Exit code 1 if hotpack's engine does not")
       ->check(SizeOption())
       ->check(at_least_one);
   command->add_flag("--no-smallest", options->no_smallest,

@@ -50,7 +50,8 @@ std::string TakeVariation(const std::string& text, const std::vector<std::string
   return used ? "" : "--vary " + text + ": the command has no " + place;
 }
 
-std::vector<std::string> WithValue(std::vector<std::string> command, const std::string& name, const std::string& value) {
+std::vector<std::string> WithValue(std::vector<std::string> command, const std::string& name,
+                                   const std::string& value) {
   const std::string place = "{" + name + "}";
   for (std::string& word : command) {
     for (size_t at = word.find(place); at != std::string::npos; at = word.find(place, at + value.size())) {
@@ -100,9 +101,8 @@ int RunNeed(Options options) {
   }
   const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
   fwrite(text.data(), 1, text.size(), stdout);
-  const bool fits = !answer.fits || std::all_of(answer.cases.begin(), answer.cases.end(), [&](const NeedCase& one) {
-    return Fits(one, answer.fits->bytes);
-  });
+  const bool fits = !answer.fits || std::all_of(answer.cases.begin(), answer.cases.end(),
+                                                [&](const NeedCase& one) { return Fits(one, answer.fits->bytes); });
   return fits ? kExitDone : kExitFailed;
 }
 

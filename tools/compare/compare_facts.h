@@ -29,8 +29,8 @@ struct Comparison {
   std::vector<PeerResult> peers;
 };
 
-// Simulates `peers`, some of PeerNames(). capacity: bytes, 0: no limit. `smallest`: also searches the smallest device of
-// each row, whatever the capacity. Plans get logical time, so the result is the same on every machine. O(events ·
+// Simulates `peers`, some of PeerNames(). capacity: bytes, 0: no limit. `smallest`: also searches the smallest device
+// of each row, whatever the capacity. Plans get logical time, so the result is the same on every machine. O(events ·
 // log(blocks)) per peer, and with `smallest` that for each size tried. The rows are divided among threads, one a core.
 Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity, bool smallest = false);
 

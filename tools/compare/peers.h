@@ -24,8 +24,8 @@ struct PeerResult {
   bool offline = false;       // the policy knows all requests in advance
   // The capacity did not suffice: figures up to the failed request, the others are 0. Needs a capacity.
   bool out_of_memory = false;
-  uint64_t failed_request = 0;  // its ordinal in the recording, from 0
-  uint64_t failed_bytes = 0;    // its size; 0 for an offline policy, where all requests fail together
+  uint64_t failed_request = 0;    // its ordinal in the recording, from 0
+  uint64_t failed_bytes = 0;      // its size; 0 for an offline policy, where all requests fail together
   uint64_t synchronizations = 0;  // times that the host waits for the device, to give memory back
   SmallestDevice smallest;        // unknown unless it was searched (SmallestDeviceOf)
 };

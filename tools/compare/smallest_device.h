@@ -1,6 +1,6 @@
-// The smallest device on which an allocator serves a recording: the measure of "will it fit". The most that an allocator
-// holds without a limit is larger, because it keeps memory that it would give back on a full device, at the price of
-// driver calls and waits.
+// The smallest device on which an allocator serves a recording: the measure of "will it fit". The most that an
+// allocator holds without a limit is larger, because it keeps memory that it would give back on a full device, at the
+// price of driver calls and waits.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct DeviceProbe {
 // most held without a limit). `probe` plays the recording on a device of so many bytes, and stops where it fails.
 //
 // To fit is not monotone in the size: what an allocator gives back on a full device changes its later places. The
-// result fits, one step less does not, and every size above it that was tried fits. Tried are also the results plus 1, 2
-// and 4 steps. A device between two tried sizes may still be too small.
+// result fits, one step less does not, and every size above it that was tried fits. Tried are also the results plus 1,
+// 2 and 4 steps. A device between two tried sizes may still be too small.
 //
 // Returns no bytes if live_peak is 0, or if even four times `held` do not suffice. O(log(held / kDeviceStep)) probes.
 SmallestDevice FindSmallestDevice(uint64_t live_peak, uint64_t held,

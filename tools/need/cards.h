@@ -18,8 +18,8 @@ std::span<const UnsimulatedMemory> UnsimulatedMemories();
 // Returns the bytes of those that every process takes.
 uint64_t AlwaysUnsimulated();
 
-// A card, and what a program can use of it: the total capacity that PyTorch reports there, the lowest that was found. It
-// is less than the label says, since a part is the driver's own.
+// A card, and what a program can use of it: the total capacity that PyTorch reports there, the lowest that was found.
+// It is less than the label says, since a part is the driver's own.
 struct Card {
   const char* name;
   uint64_t label_gigabytes;

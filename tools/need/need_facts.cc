@@ -79,8 +79,7 @@ std::vector<PeakPart> PartsOf(const Json& peak, const char* list, const char* ke
     if (!entry.is_object()) continue;
     parts.push_back({TextOf(entry, key), NumberOf(entry, "bytes"), KindsOf(entry.value("kinds", Json::object()))});
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; });
+  std::stable_sort(parts.begin(), parts.end(), [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; });
   return parts;
 }
 

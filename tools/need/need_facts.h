@@ -36,11 +36,11 @@ struct NeedPeak {
 struct Need {
   Comparison comparison;  // rows: pytorch, pytorch-expandable
   std::vector<NeedStep> steps;
-  bool same_requests = false;     // the last two marked steps request the same sizes in the same order
-  int64_t growth = 0;             // bytes from the end of the last step but one to that of the last
-  bool growth_known = false;      // there are two steps
-  bool repeats_known = false;     // there are two marked steps
-  std::optional<NeedPeak> peak;   // nothing: the program left no graph
+  bool same_requests = false;    // the last two marked steps request the same sizes in the same order
+  int64_t growth = 0;            // bytes from the end of the last step but one to that of the last
+  bool growth_known = false;     // there are two steps
+  bool repeats_known = false;    // there are two marked steps
+  std::optional<NeedPeak> peak;  // nothing: the program left no graph
 };
 
 // Analyses a run that has a recording. `smallest`: search the smallest devices.

@@ -25,10 +25,14 @@ Json PartsJson(const std::vector<PeakPart>& parts) {
 }
 
 Json PeakJson(const NeedPeak& peak) {
-  return {{"bytes", peak.bytes},       {"step", peak.step},
-          {"phase", peak.phase},       {"operator", peak.operation},
-          {"line", peak.line},         {"module", peak.module},
-          {"by_kind", PartsJson(peak.by_kind)}, {"by_module", PartsJson(peak.by_module)},
+  return {{"bytes", peak.bytes},
+          {"step", peak.step},
+          {"phase", peak.phase},
+          {"operator", peak.operation},
+          {"line", peak.line},
+          {"module", peak.module},
+          {"by_kind", PartsJson(peak.by_kind)},
+          {"by_module", PartsJson(peak.by_module)},
           {"by_line", PartsJson(peak.by_line)}};
 }
 

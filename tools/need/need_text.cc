@@ -27,9 +27,8 @@ double MiB(uint64_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
 std::string Title(const std::vector<std::string>& command) {
   const auto name = [](const std::string& word) { return std::filesystem::path(word).filename().string(); };
   const bool python = name(command.front()).starts_with("python");
-  const auto script = std::find_if(command.begin() + 1, command.end(), [](const std::string& word) {
-    return !word.empty() && word.front() != '-';
-  });
+  const auto script = std::find_if(command.begin() + 1, command.end(),
+                                   [](const std::string& word) { return !word.empty() && word.front() != '-'; });
   return python && script != command.end() ? name(*script) : name(command.front());
 }
 
@@ -43,10 +42,10 @@ const PeerResult& Peer(const Need& need, const char* name) {
 void AddSmallest(const Need& need, std::string* text) {
   const PeerResult &hotpack = need.comparison.hotpack, &usual = Peer(need, "pytorch"),
                    &expandable = Peer(need, "pytorch-expandable");
-  Add(text, "%-26s %12s %22s %12s\n", "MiB", "hotpack", "expandable segments", "PyTorch");
-  Add(text, "%-26s %12.1f %22.1f %12.1f\n", "smallest device", MiB(hotpack.smallest.bytes),
+  Add(text, "%-28s %12s %22s %12s\n", "MiB", "hotpack", "expandable segments", "PyTorch");
+  Add(text, "%-28s %12.1f %22.1f %12.1f\n", "smallest device", MiB(hotpack.smallest.bytes),
       MiB(expandable.smallest.bytes), MiB(usual.smallest.bytes));
-  Add(text, "%-26s %12.1f %22.1f %12.1f\n", "held at most on a large one", MiB(hotpack.reserved_peak),
+  Add(text, "%-28s %12.1f %22.1f %12.1f\n", "held at most on a large one", MiB(hotpack.reserved_peak),
       MiB(expandable.reserved_peak), MiB(usual.reserved_peak));
 }
 
@@ -57,12 +56,18 @@ void AddUnsimulated(std::string* text) {
   }
 }
 
-// "parameters 62.5, saved activations 250.0"
+// "optimizer_state", a key of the graph, as words.
+std::string Words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+// "   parameter 62.5, optimizer state 125.0"; empty for a part without kinds.
 std::string KindsText(const PeakPart& part) {
   std::string text;
   for (const auto& [name, bytes] : part.kinds) {
     char entry[128];
-    snprintf(entry, sizeof(entry), "%s%s %.1f", text.empty() ? "" : ", ", name.c_str(), MiB(bytes));
+    snprintf(entry, sizeof(entry), "%s%s %.1f", text.empty() ? "   " : ", ", Words(name).c_str(), MiB(bytes));
     text += entry;
   }
   return text;
@@ -78,10 +83,11 @@ void AddParts(const char* title, const std::vector<PeakPart>& parts, uint64_t wh
       continue;
     }
     const double share = whole == 0 ? 0 : 100.0 * static_cast<double>(parts[i].bytes) / static_cast<double>(whole);
-    Add(text, "    %-36s %12.1f %5.0f %%   %s\n", parts[i].name.empty() ? "(unknown)" : parts[i].name.c_str(),
+    Add(text, "    %-36s %12.1f %5.0f %%%s\n", parts[i].name.empty() ? "(unknown)" : parts[i].name.c_str(),
         MiB(parts[i].bytes), share, KindsText(parts[i]).c_str());
   }
-  if (parts.size() > kRows) Add(text, "    %zu more %30s %10.1f\n", parts.size() - kRows, "", MiB(rest));
+  if (parts.size() > kRows)
+    Add(text, "    %-36s %12.1f\n", (std::to_string(parts.size() - kRows) + " more").c_str(), MiB(rest));
 }
 
 void AddPeak(const Need& need, std::string* text) {
@@ -96,7 +102,9 @@ void AddPeak(const Need& need, std::string* text) {
   if (!peak.operation.empty()) where += ", " + peak.operation;
   if (!peak.line.empty()) where += " (" + peak.line + ")";
   Add(text, "live at most %.1f MiB%s\n", MiB(need.comparison.live_peak), where.c_str());
-  AddParts("by kind", peak.by_kind, peak.bytes, text);
+  std::vector<PeakPart> kinds = peak.by_kind;
+  for (PeakPart& kind : kinds) kind.name = Words(kind.name);
+  AddParts("by kind", kinds, peak.bytes, text);
   AddParts("by module", peak.by_module, peak.bytes, text);
   AddParts("by line", peak.by_line, peak.bytes, text);
 }
@@ -132,13 +140,15 @@ void AddReads(const SimulatedRun& run, std::string* text) {
 
 void AddCases(const NeedAnswer& answer, std::string* text) {
   if (answer.parameter.empty()) return;
-  Add(text, "\n%-26s %12s %22s %12s%s\n", ("smallest device by " + answer.parameter).c_str(), "hotpack",
+  Add(text, "\n%-28s %12s %22s %12s%s\n", ("smallest device by " + answer.parameter).c_str(), "hotpack",
       "expandable segments", "PyTorch", answer.fits ? ("   fits " + answer.fits->text).c_str() : "");
   for (const NeedCase& one : answer.cases) {
     const Comparison& rows = one.need.comparison;
-    Add(text, "%26s %12.1f %22.1f %12.1f%s\n", one.value.c_str(), MiB(rows.hotpack.smallest.bytes),
+    Add(text, "%28s %12.1f %22.1f %12.1f%s\n", one.value.c_str(), MiB(rows.hotpack.smallest.bytes),
         MiB(Peer(one.need, "pytorch-expandable").smallest.bytes), MiB(Peer(one.need, "pytorch").smallest.bytes),
-        !answer.fits ? "" : Fits(one, answer.fits->bytes) ? "   yes" : "   no");
+        !answer.fits                    ? ""
+        : Fits(one, answer.fits->bytes) ? "   yes"
+                                        : "   no");
   }
 }
 
@@ -179,8 +189,7 @@ std::string NeedText(const NeedAnswer& answer) {
   AddSteps(last.need, &text);
   AddReads(last.run, &text);
   if (last.run.passed_through > 0) {
-    Add(&text, "%s went past hotpack and are missing here\n",
-        CountText(last.run.passed_through, "request").c_str());
+    Add(&text, "%s went past hotpack and are missing here\n", CountText(last.run.passed_through, "request").c_str());
   }
   AddCases(answer, &text);
   if (answer.cards) AddCards(last, &text);

@@ -112,8 +112,7 @@ std::optional<SimulatedRun> RunSimulated(const SimulatedRunOptions& options, int
   run_options.trace = directory.path() + "/job.trace";
   if (!options.no_graph) run_options.graph = directory.path() + "/graph.json";
   constexpr uint64_t kFirstGraph = 2, kUsualGraph = 3;  // the first step makes the optimizer's state
-  run_options.graph_step =
-      static_cast<int>(options.steps == 0 ? kUsualGraph : std::max(kFirstGraph, options.steps));
+  run_options.graph_step = static_cast<int>(options.steps == 0 ? kUsualGraph : std::max(kFirstGraph, options.steps));
   setenv("HOTPACK_NEED_STEPS", std::to_string(options.steps).c_str(), 1);
   setenv("HOTPACK_NEED_NOTES", (directory.path() + "/notes").c_str(), 1);
   setenv("SIMGPU_CHECK", "0", 0);  // need asks for sizes, not whether an allocator is right

@@ -19,21 +19,21 @@ struct ValueRead {
 
 struct SimulatedRun {
   std::vector<std::string> command;
-  int code = 0;           // the program's exit code, or 128 + signal
-  double seconds = 0;     // of the run
-  uint64_t steps = 0;     // of the optimizer, if PyTorch said so; else the marks
-  bool ended = false;     // it was ended after its steps; false: it came to its own end
-  uint64_t processes = 0; // that requested device memory; the one with most requests counts
-  uint64_t passed_through = 0;        // its requests that are not in the recording
-  std::optional<TraceFile> recording; // of that process; nothing: none requested device memory, or it was cut
-  std::string no_recording;           // why there is none
-  std::vector<ValueRead> reads;       // most often first
-  std::string graph;                  // the text of the program's graph (docs/pytorch.md); empty: there is none
+  int code = 0;                        // the program's exit code, or 128 + signal
+  double seconds = 0;                  // of the run
+  uint64_t steps = 0;                  // of the optimizer, if PyTorch said so; else the marks
+  bool ended = false;                  // it was ended after its steps; false: it came to its own end
+  uint64_t processes = 0;              // that requested device memory; the one with most requests counts
+  uint64_t passed_through = 0;         // its requests that are not in the recording
+  std::optional<TraceFile> recording;  // of that process; nothing: none requested device memory, or it was cut
+  std::string no_recording;            // why there is none
+  std::vector<ValueRead> reads;        // most often first
+  std::string graph;                   // the text of the program's graph (docs/pytorch.md); empty: there is none
 };
 
 struct SimulatedRunOptions {
-  RunOptions run;          // the command, and the simulated device's memory
-  uint64_t steps = 3;      // of the optimizer, after which a PyTorch program is ended; 0: it runs to its end
+  RunOptions run;            // the command, and the simulated device's memory
+  uint64_t steps = 3;        // of the optimizer, after which a PyTorch program is ended; 0: it runs to its end
   bool keep_values = false;  // large contents are kept in host memory
   bool no_graph = false;     // no step's graph is recorded: nothing is known of the peak's parts
 };
