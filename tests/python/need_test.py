@@ -73,7 +73,15 @@ class ProgramTest(unittest.TestCase):
         self.assertTrue(need["same_requests"])
         weights = 4 * (1024 * 1024 + 1024) * 4
         self.assertGreater(need["live_peak"], 4 * weights, "with gradients and both states of Adam")
-        self.assertLess(need["live_peak"], 6 * weights)
+        self.assertLess(need["live_peak"], 7 * weights)
+        peak = need["peak"]
+        self.assertEqual(peak["bytes"], need["live_peak"])
+        kinds = {part["name"]: part["bytes"] for part in peak["by_kind"]}
+        self.assertEqual(kinds["parameter"], weights)
+        self.assertGreaterEqual(kinds["optimizer_state"], 2 * weights)
+        for parts in ("by_kind", "by_module", "by_line"):
+            self.assertEqual(sum(part["bytes"] for part in peak[parts]), peak["bytes"])
+        self.assertEqual(len(need["each_step"]), 3)
         for name in ("hotpack", "pytorch", "pytorch-expandable"):
             self.assertGreaterEqual(need[name]["smallest_device"], need["live_peak"])
             self.assertLessEqual(need[name]["smallest_device"], need[name]["held_at_most"])
