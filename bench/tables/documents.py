@@ -11,6 +11,7 @@ from pages import Fault
 GPU_CHECK = "hotpack-gpu-check"
 TORCH = "hotpack-torch-compare"
 AGREE = "hotpack-peers-agree"
+SMALLEST = "hotpack-smallest-device"
 PACKER = "hotpack-packer"
 SOLVERS = "hotpack-solvers"
 OUTPUT = "hotpack-output"

@@ -12,7 +12,7 @@ import packer_table
 import plan_tables
 import program_tables
 import solver_table
-from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
+from documents import AGREE, OUTPUT, PACKER, SMALLEST, SOLVERS, TORCH, Results
 from made import origin
 from measures import HELD, refuse_mixed
 from pages import Fault
@@ -21,6 +21,7 @@ from program_tables import not_yet
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "torch"))
 import agreement  # noqa: E402
 import largest  # noqa: E402
+import smallest_rows  # noqa: E402
 import table as torch_table  # noqa: E402
 from rows import Row  # noqa: E402
 
@@ -111,6 +112,18 @@ def peers_agree_tight(results: Results, _: str) -> str:
     return agreement.render_tight([each for each in found if each.tight])
 
 
+_SMALLEST_COMMAND = "bench/torch/smallest --json bench/results/smallest_device.json"
+
+
+def smallest_device(results: Results, _: str) -> str:
+    written = results.newest(SMALLEST, lambda content: True)
+    if written is None:
+        return not_yet(_SMALLEST_COMMAND)
+    found = [smallest_rows.Smallest.from_json(row) for row in written["rows"]]
+    versions = ", ".join(sorted({each.torch for each in found}))
+    return f"{origin(written)} PyTorch {versions}, {written['steps']} steps; MiB.\n\n{smallest_rows.render(found)}"
+
+
 def _packed(results: Results, section: str) -> dict | None:
     return results.newest(PACKER, lambda content: "rows" in content["sections"].get(section, {}))
 
@@ -172,6 +185,7 @@ _TABLES: dict[str, tuple[_Maker, bool]] = {  # name -> what makes it, and whethe
     "largest_batch": (largest_batch, False),
     "peers_agree": (peers_agree, False),
     "peers_agree_tight": (peers_agree_tight, False),
+    "smallest_device": (smallest_device, False),
     "packer": (packer, True),
     "packer_brief": (packer_brief, False),
     "planner_brief": (plan_tables.planner_brief, False),

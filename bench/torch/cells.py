@@ -118,12 +118,13 @@ class Machine:
                 _take_reports(reports, cell)
             return cell
 
-    def compare(self, trace: Path, peers: tuple[str, ...], capacity: int | None = None) -> dict:
-        """Returns the output of `hotpack compare` for a recording, the rows by their names. `capacity`: bytes. Raises
-        Failure."""
+    def compare(self, trace: Path, peers: tuple[str, ...], capacity: int | None = None, smallest: bool = False) -> dict:
+        """Returns the output of `hotpack compare` for a recording, the rows by their names. `capacity`: bytes. `smallest`:
+        with the smallest devices. Raises Failure."""
         program = [str(self._command), "compare", str(trace), "--json", "--repeat", "0", "--peers",
                    ",".join(peers)]
         program += ["--capacity", str(capacity)] if capacity is not None else []
+        program += [] if smallest else ["--no-smallest"]
         done = subprocess.run(program, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(done.stderr.strip() or f"hotpack compare: exit code {done.returncode}")

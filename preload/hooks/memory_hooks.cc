@@ -8,6 +8,7 @@
 #include "preload/process/hook_scope.h"
 #include "preload/serve/allocate.h"
 #include "preload/serve/caller_exclusions.h"
+#include "preload/serve/device_limits.h"
 #include "preload/serve/out_of_memory.h"
 #include "preload/serve/recorder.h"
 
@@ -111,6 +112,10 @@ bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstre
 // Returns the driver's answer to a request that was not served.
 template <typename Call>
 CUresult Ask(const HookScope& scope, const char* name, const CUdeviceptr* address, size_t bytes, Call call) {
+  if (scope.Active() && hotpack::BeyondLimitOption(bytes)) {
+    hotpack::ReportOutOfMemory(hotpack::kCurrentDevice, name, bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   const CUresult result = RetryAfterTrim(scope, name, bytes, call);
   hotpack::RecordAnswer(result, address);
   return result;

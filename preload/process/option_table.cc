@@ -168,6 +168,28 @@ bool ParseLaunches(const char* value, Options* options) {
   return true;
 }
 
+// As tools/cli/size_text.h reads sizes: units are powers of 1024, but kB, MB, GB and TB powers of 1000.
+bool ParseLimit(const char* value, Options* options) {
+  constexpr struct {
+    const char* name;
+    uint64_t bytes;
+  } kUnits[] = {{"", 1},          {"B", 1},          {"K", 1 << 10},      {"KiB", 1 << 10},     {"M", 1 << 20},
+                {"MiB", 1 << 20}, {"G", 1ull << 30}, {"GiB", 1ull << 30}, {"T", 1ull << 40},    {"TiB", 1ull << 40},
+                {"kB", 1000},     {"MB", 1000000},   {"GB", 1000000000},  {"TB", 1000000000000}};
+  const size_t digits = strspn(value, "0123456789.");
+  if (value[0] < '0' || value[0] > '9' || digits > 16) return false;
+  char* end = nullptr;
+  const double number = strtod(value, &end);
+  if (end != value + digits) return false;
+  for (const auto& unit : kUnits) {
+    const double bytes = number * static_cast<double>(unit.bytes);
+    if (strcmp(end, unit.name) != 0 || bytes < 1 || bytes > 1e18) continue;
+    options->limit = static_cast<uint64_t>(bytes);
+    return true;
+  }
+  return false;
+}
+
 // For libhotpack_nvtx.so, which reads it.
 bool ParseNvtxNext(const char*, Options*) { return true; }
 
@@ -256,9 +278,10 @@ bool IsKnownVariable(const char* name, size_t length) {
   for (const OptionRow& row : kOptionRows) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
-  // Variables of the build and the tests (docs/environment.md).
+  // Variables of the build, the tests and Python (docs/environment.md).
   for (const char* other : {"HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
-                            "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON"}) {
+                            "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH", "HOTPACK_GRAPH_STEP",
+                            "HOTPACK_GRAPH_GPU", "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");

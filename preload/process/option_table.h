@@ -45,6 +45,8 @@ namespace hotpack {
     "ranges and marks (NVTX) that each begin an iteration: patterns as above")                                         \
   X(Launches, "HOTPACK_LAUNCHES", "--launches", "0 or 1", "0",                                                         \
     "whether a trace holds the launches of kernels, copies and memsets, with the blocks they name (`collectors.md`)")  \
+  X(Limit, "HOTPACK_LIMIT", "--limit", "a size such as 300M, 8G or 24GB", "none",                                      \
+    "the most memory that hotpack takes of each device: requests beyond it fail as on a smaller device")               \
   X(NvtxNext, "HOTPACK_NVTX_NEXT", "", "a library", "none",                                                            \
     "the NVTX injection library that ranges are handed on to; `hotpack run` sets it where there was one")              \
   X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \

@@ -38,6 +38,7 @@ struct Options {
   bool cupti = false;                       // HOTPACK_CUPTI: record kernel times, if there is a trace
   uint64_t cupti_iterations = 0;            // ... of this many iterations with the plan in force; 0: to the end
   bool launches = false;                    // HOTPACK_LAUNCHES=1: note launches in the trace
+  uint64_t limit = UINT64_MAX;              // HOTPACK_LIMIT: of each device, in bytes; UINT64_MAX: none
   const char* iteration_range = nullptr;    // HOTPACK_ITERATION_RANGE: patterns of ranges that begin an iteration
   const char* interrupt_range = nullptr;    // HOTPACK_INTERRUPT_RANGE: patterns of ranges that interrupt the monitoring
   StreamEdgeRule stream_edges;              // HOTPACK_STREAM_EDGES: of plans that make few waits between streams

@@ -10,6 +10,7 @@ Iterations are marked by the optimizer's steps. Everything here is optional but 
 from ._cupy import enable_cupy
 from ._errors import Error
 from ._figures import stats
+from ._graph import record_graph
 from ._library import version as _version
 from ._marks import interrupted, save_plan, step, trim, wait_plan
 from ._simulate import simulate, simulated
@@ -21,6 +22,7 @@ __all__ = [
     "enable_cupy",
     "enabled",
     "interrupted",
+    "record_graph",
     "save_plan",
     "simulate",
     "simulated",

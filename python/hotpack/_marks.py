@@ -3,12 +3,28 @@
 import contextlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from . import _need
 from ._library import core
 from ._simulate import simulated
 
 _marked_by_hand = False
+_listeners: "list[Callable[[], None]]" = []
+
+
+class _Listening:
+    def __init__(self, listener: "Callable[[], None]") -> None:
+        self._listener = listener
+
+    def remove(self) -> None:
+        _listeners.remove(self._listener)
+
+
+def on_step(listener: "Callable[[], None]") -> _Listening:
+    """Calls listener() at each step() from now on, until remove() of what it returns."""
+    _listeners.append(listener)
+    return _Listening(listener)
 
 
 def marked_by_hand() -> bool:
@@ -27,7 +43,10 @@ def step() -> None:
     """An iteration ends here. Only for loops without an optimizer: from the first call on, optimizers mark nothing."""
     global _marked_by_hand
     _marked_by_hand = True
+    for listener in list(_listeners):
+        listener()
     mark()
+    _need.after_mark()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -39,14 +40,25 @@ def driver_simulated(driver: ctypes.CDLL) -> bool:
     return hasattr(driver, "simgpuReports")
 
 
+def _check_size(memory: str) -> None:
+    """As the simulated device reads SIMGPU_MEMORY: units are powers of 1024."""
+    size = re.fullmatch(r"(\d+(?:\.\d*)?)([KMGT]?)i?B?", memory, re.IGNORECASE)
+    if size is None or float(size[1]) * 1024 ** " KMGT".index(size[2].upper() or " ") < 2 << 20:
+        raise Error(f"hotpack.simulate(): memory={memory!r} is no size of at least 2M, such as '16G'")
+
+
 def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
     """Runs this program on a simulated device: starts it again under `hotpack run --simulate`.
 
     For the first lines of a script, before CUDA is used; what the script did before is done again. In a process that is
     simulated already it does nothing. memory: of each device ("80G"; default 16G). devices: how many.
 
-    Raises Error where a program cannot be started again (interactive sessions), or CUDA is in use already.
+    Raises Error for other values, and where a program cannot be started again (interactive sessions), or CUDA is in use already.
     """
+    if memory is not None:
+        _check_size(str(memory))
+    if devices is not None and not 0 <= int(devices) <= 64:
+        raise Error(f"hotpack.simulate(): devices={devices} is not from 0 to 64")
     if simulated():
         return
     if _MARK in os.environ:

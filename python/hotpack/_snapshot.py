@@ -12,6 +12,19 @@ from ._library import Extent, TorchEvent, TorchSegment, core, fetch, torch_libra
 _ALLOC, _FREE, _OOM, _SNAPSHOT = range(4)
 _MOST_EVENTS = 1 << 24  # of 40 bytes: what "no limit" means here
 
+_wanted_entries = 0  # what the program has asked for
+
+
+def wanted_entries() -> int:
+    """How many events the program wants to have recorded."""
+    return _wanted_entries
+
+
+def _record(entries: int, clear: bool) -> None:
+    global _wanted_entries
+    _wanted_entries = entries
+    torch_library().hotpack_torch_record(entries, 1 if clear else 0)
+
 
 def record_memory_history(
     enabled: "str | None" = "all",
@@ -25,7 +38,7 @@ def record_memory_history(
     if enabled not in (None, "state", "all"):
         raise ValueError(f"enabled must be None, 'state' or 'all', not {enabled!r}")
     entries = 0 if enabled is None else max(1, min(int(max_entries), _MOST_EVENTS))
-    torch_library().hotpack_torch_record(entries, 1 if clear_history else 0)
+    _record(entries, clear_history)
 
 
 def record_memory_history_legacy(
@@ -38,7 +51,7 @@ def record_memory_history_legacy(
     *_ignored: object,
 ) -> None:
     entries = max(1, min(int(trace_alloc_max_entries), _MOST_EVENTS)) if enabled else 0
-    torch_library().hotpack_torch_record(entries, 1 if clear_history else 0)
+    _record(entries, clear_history)
 
 
 def _trace(device: int, events: "list[TorchEvent]") -> "list[dict[str, Any]]":

@@ -124,10 +124,16 @@ class Runtime {
     return absl::OkStatus();
   }
 
+  OperatorId ReleasedAfter(size_t storage) const {
+    return graph_.released_after.empty() ? kNever : graph_.released_after[storage];
+  }
+
   // Whether the value can be recomputed. At some time all operands were resident, and contents that cannot be
   // recomputed were not overwritten.
   bool CanGo(ValueId value) const {
     if (Of(value).maker < 0 || MakerOf(value).once || pins_[static_cast<size_t>(Of(value).storage)] > 0) return false;
+    const auto storage = static_cast<size_t>(Of(value).storage);
+    if (graph_.storages[storage].held && now_ < ReleasedAfter(storage)) return false;
     for (ValueId output : values_.outputs[static_cast<size_t>(Of(value).maker)]) {
       const ValueId there = device_[static_cast<size_t>(Of(output).storage)];
       if (there != kNothing && there != output) return false;

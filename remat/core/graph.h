@@ -5,6 +5,7 @@
 //   contents   what a storage holds between two operators that change it. A planner may discard contents and restore
 //              them later: by running the operators again that made them, or by a copy to the host and back
 //   given      contents that exist before the first operator: weights, the optimizer's state, inputs
+//   held       contents that the program itself keeps until it frees them: no plan may discard them before
 //   kept       contents that must exist after the last operator: weights, gradients, results
 //
 //        reads                 writes                   updates
@@ -33,6 +34,9 @@ struct Storage {
   StorageKind kind = StorageKind::kFeatureMap;
   bool given = false;
   bool kept = false;
+  // The program itself keeps the contents until it frees the storage (Graph::released_after): a name in its source, or a
+  // gradient. No plan discards or moves them before. Afterwards they may be recomputed like others.
+  bool held = false;
 };
 
 // The storage `made` may take over the memory of `read`, whose contents are then lost. Example: an activation in place.

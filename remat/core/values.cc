@@ -34,13 +34,14 @@ Values ValuesOf(const Graph& graph) {
   for (size_t v = 0; v < result.values.size(); ++v) {
     Value& value = result.values[v];
     value.first_gap = static_cast<GapId>(result.gaps.size());
+    const bool held = graph.storages[static_cast<size_t>(value.storage)].held;
     OperatorId after = value.maker;
-    for (OperatorId use : value.uses) {
-      result.gaps.push_back({static_cast<ValueId>(v), after, use});
-      after = use;
-    }
-    if (value.left)
-      result.gaps.push_back({static_cast<ValueId>(v), after, static_cast<OperatorId>(graph.operators.size())});
+    const auto add = [&](OperatorId before) {
+      result.gaps.push_back({static_cast<ValueId>(v), held ? before - 1 : after, before});
+      after = before;
+    };
+    for (OperatorId use : value.uses) add(use);
+    if (value.left) add(static_cast<OperatorId>(graph.operators.size()));
   }
   return result;
 }

@@ -28,7 +28,9 @@ struct Value {
 
 struct Gap {
   ValueId value;
-  OperatorId after;   // its maker or a use; -1: the beginning
+  // Its maker or a use; -1: the beginning. Of a storage that the program holds: before - 1, since no operator finds the
+  // storage without its contents.
+  OperatorId after;
   OperatorId before;  // the next use; the number of operators: the end
 };
 

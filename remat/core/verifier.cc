@@ -1,5 +1,6 @@
 #include "remat/core/verifier.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -50,6 +51,7 @@ class Walk {
       case ActionKind::kRun:
         return Run(action);
       case ActionKind::kDrop:
+        if (IsHeld(action.target)) return Text(action.target, "is dropped while the program holds it");
         if (device_.erase(action.target) == 0) return Text(action.target, "is dropped and has no memory");
         return "";
       case ActionKind::kOffload: {
@@ -91,6 +93,15 @@ class Walk {
                         what);
   }
 
+  // Whether the program, at the operator that last ran for the first time, still holds the storage.
+  bool IsHeld(StorageId id) const {
+    if (id < 0 || static_cast<size_t>(id) >= graph_.storages.size() || !graph_.storages[static_cast<size_t>(id)].held)
+      return false;
+    const OperatorId released =
+        graph_.released_after.empty() ? kNever : graph_.released_after[static_cast<size_t>(id)];
+    return newest_ < released;
+  }
+
   static bool InOrder(OperatorId op, OperatorId* last) { return std::exchange(*last, op) < op; }
 
   std::string Run(const Action& action) {
@@ -107,6 +118,7 @@ class Walk {
       if (found->second != contents) return says("finds other contents than in the program in ", Text(id, ""));
     }
     const bool again = runs_[number]++ > 0;
+    if (!again) newest_ = std::max(newest_, action.target);
     if (op.once && again) return says("may run once only and runs again");
     if (op.random && again && !saved_.contains(action.target))
       return says("draws random numbers and runs again without its state");
@@ -129,7 +141,7 @@ class Walk {
   const std::set<OperatorId> saved_;
   std::map<StorageId, Contents> device_;  // storages with memory
   std::map<StorageId, Contents> host_;
-  OperatorId last_once_ = -1, last_random_ = -1;
+  OperatorId last_once_ = -1, last_random_ = -1, newest_ = -1;
 };
 
 }  // namespace

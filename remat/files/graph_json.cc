@@ -19,10 +19,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "hotpack-graph";
 constexpr int kVersion = 1;
+constexpr int kRecordedVersion = 2;  // a step of PyTorch, docs/graph_format.md
+// The first of a kind is the one that is written.
 constexpr std::pair<const char*, StorageKind> kKinds[] = {{"feature-map", StorageKind::kFeatureMap},
                                                           {"weight", StorageKind::kWeight},
                                                           {"workspace", StorageKind::kWorkspace},
-                                                          {"other", StorageKind::kOther}};
+                                                          {"other", StorageKind::kOther},
+                                                          {"parameter", StorageKind::kWeight},
+                                                          {"buffer", StorageKind::kWeight},
+                                                          {"optimizer_state", StorageKind::kWeight},
+                                                          {"gradient", StorageKind::kOther},
+                                                          {"input", StorageKind::kOther},
+                                                          {"saved", StorageKind::kFeatureMap},
+                                                          {"temporary", StorageKind::kFeatureMap}};
 constexpr std::pair<const char*, Phase> kPhases[] = {
     {"forward", Phase::kForward}, {"backward", Phase::kBackward}, {"update", Phase::kUpdate}};
 
@@ -95,86 +104,6 @@ class Object {
   const Json& json_;
   std::string where_;
   std::set<std::string> known_;
-};
-
-class Reader {
- public:
-  Graph Read(const Json& document) {
-    Object object(document, "the document");
-    if (object.Text("format") != kFormat || object.Number("version", object.Get("version")) != kVersion) {
-      throw Wrong{absl::StrCat("not of format ", kFormat, ", version ", kVersion)};
-    }
-    const Json& storages = List(object.Get("storages"), "storages");
-    for (size_t i = 0; i < storages.size(); ++i) AddStorage(storages[i], i);
-    const Json& operators = List(object.Get("operators"), "operators");
-    for (size_t i = 0; i < operators.size(); ++i) AddOperator(operators[i], i);
-    object.Find("comment");
-    object.Done();
-    return std::move(graph_);
-  }
-
- private:
-  static const Json& List(const Json& json, const std::string& where) {
-    if (!json.is_array()) throw Wrong{absl::StrCat(where, ": no list")};
-    return json;
-  }
-
-  void AddStorage(const Json& json, size_t number) {
-    Object object(json, absl::StrCat("storage ", number));
-    Storage storage;
-    storage.name = object.Text("name");
-    storage.bytes = object.Number("bytes", object.Get("bytes"));
-    storage.kind = Named(kKinds, object.Text("kind", "feature-map"), object.where());
-    storage.given = object.Flag("given");
-    storage.kept = object.Flag("kept");
-    object.Done();
-    if (!ids_.emplace(storage.name, static_cast<StorageId>(number)).second) {
-      throw Wrong{absl::StrCat("storage '", storage.name, "' is there twice")};
-    }
-    graph_.storages.push_back(std::move(storage));
-  }
-
-  StorageId Find(const Json& name, const std::string& where) const {
-    const auto found = name.is_string() ? ids_.find(name.get<std::string>()) : ids_.end();
-    if (found == ids_.end()) throw Wrong{absl::StrCat(where, ": there is no storage ", name.dump())};
-    return found->second;
-  }
-  std::vector<StorageId> Ids(Object* object, const char* key) const {
-    std::vector<StorageId> ids;
-    if (const Json* names = object->Find(key)) {
-      for (const Json& name : List(*names, absl::StrCat(object->where(), ": ", key)))
-        ids.push_back(Find(name, object->where()));
-    }
-    return ids;
-  }
-
-  void AddOperator(const Json& json, size_t number) {
-    Object object(json, absl::StrCat("operator ", number));
-    Operator op;
-    op.name = object.Text("name");
-    op.cost = object.Number("cost_ns", object.Get("cost_ns"));
-    op.reads = Ids(&object, "reads");
-    op.writes = Ids(&object, "writes");
-    op.updates = Ids(&object, "updates");
-    if (const Json* pairs = object.Find("in_place")) {
-      for (const Json& pair : List(*pairs, absl::StrCat(object.where(), ": in_place"))) {
-        if (!pair.is_array() || pair.size() != 2) throw Wrong{absl::StrCat(object.where(), ": in_place: no pair")};
-        op.in_place.push_back({Find(pair[0], object.where()), Find(pair[1], object.where())});
-      }
-    }
-    op.masks = Ids(&object, "masks");
-    if (const Json* bytes = object.Find("workspace")) op.workspace = object.Number("workspace", *bytes);
-    op.phase = Named(kPhases, object.Text("phase", "forward"), object.where());
-    op.heavy = object.Flag("heavy");
-    op.random = object.Flag("random");
-    const bool collective = object.Flag("collective");
-    op.once = object.Flag("once") || collective;
-    object.Done();
-    graph_.operators.push_back(std::move(op));
-  }
-
-  Graph graph_;
-  absl::flat_hash_map<std::string, StorageId> ids_;
 };
 
 // Returns by operator the ones that it must come after. If one operator alone makes a storage, it may be listed after
@@ -273,6 +202,165 @@ void Sort(Graph* graph) {
                            absl::StrJoin(names, ", "))};
 }
 
+class Reader {
+ public:
+  Graph Read(const Json& document) {
+    Object object(document, "the document");
+    const bool known = object.Text("format") == kFormat;
+    const int64_t version = object.Number("version", object.Get("version"));
+    if (!known || (version != kVersion && version != kRecordedVersion)) {
+      throw Wrong{absl::StrCat("not of format ", kFormat, ", version ", kVersion, " or ", kRecordedVersion)};
+    }
+    recorded_ = version == kRecordedVersion;
+    const Json& storages = List(object.Get("storages"), "storages");
+    for (size_t i = 0; i < storages.size(); ++i) AddStorage(storages[i], i);
+    const Json& operators = List(object.Get("operators"), "operators");
+    for (size_t i = 0; i < operators.size(); ++i) AddOperator(operators[i], i);
+    object.Find("comment");
+    Done(object);
+    if (recorded_) {
+      AddReleases();
+    } else {
+      Sort(&graph_);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  // A recorded step has more keys than a planner needs.
+  void Done(const Object& object) const {
+    if (!recorded_) object.Done();
+  }
+
+  static const Json& List(const Json& json, const std::string& where) {
+    if (!json.is_array()) throw Wrong{absl::StrCat(where, ": no list")};
+    return json;
+  }
+
+  void AddStorage(const Json& json, size_t number) {
+    Object object(json, absl::StrCat("storage ", number));
+    Storage storage;
+    storage.name = object.Text("name");
+    storage.bytes = object.Number("bytes", object.Get("bytes"));
+    storage.kind = Named(kKinds, object.Text("kind", "feature-map"), object.where());
+    storage.given = object.Flag("given");
+    storage.kept = object.Flag("kept");
+    if (recorded_) {
+      storage.held = object.Flag("held");
+      AddRelease(&object);
+    }
+    Done(object);
+    if (!ids_.emplace(storage.name, static_cast<StorageId>(number)).second) {
+      throw Wrong{absl::StrCat("storage '", storage.name, "' is there twice")};
+    }
+    graph_.storages.push_back(std::move(storage));
+  }
+
+  StorageId Find(const Json& name, const std::string& where) const {
+    const auto found = name.is_string() ? ids_.find(name.get<std::string>()) : ids_.end();
+    if (found == ids_.end()) throw Wrong{absl::StrCat(where, ": there is no storage ", name.dump())};
+    return found->second;
+  }
+  std::vector<StorageId> Ids(Object* object, const char* key) const {
+    std::vector<StorageId> ids;
+    if (const Json* names = object->Find(key)) {
+      for (const Json& name : List(*names, absl::StrCat(object->where(), ": ", key)))
+        ids.push_back(Find(name, object->where()));
+    }
+    return ids;
+  }
+
+  void AddOperator(const Json& json, size_t number) {
+    Object object(json, absl::StrCat("operator ", number));
+    Operator op;
+    op.name = object.Text("name");
+    op.cost = object.Number("cost_ns", object.Get("cost_ns"));
+    op.reads = Ids(&object, "reads");
+    op.writes = Ids(&object, "writes");
+    op.updates = Ids(&object, "updates");
+    if (const Json* pairs = object.Find("in_place")) {
+      for (const Json& pair : List(*pairs, absl::StrCat(object.where(), ": in_place"))) {
+        if (!pair.is_array() || pair.size() != 2) throw Wrong{absl::StrCat(object.where(), ": in_place: no pair")};
+        op.in_place.push_back({Find(pair[0], object.where()), Find(pair[1], object.where())});
+      }
+    }
+    op.masks = Ids(&object, "masks");
+    if (const Json* bytes = object.Find("workspace")) op.workspace = object.Number("workspace", *bytes);
+    op.phase = Named(kPhases, object.Text("phase", "forward"), object.where());
+    op.heavy = object.Flag("heavy");
+    op.random = object.Flag("random");
+    const bool collective = object.Flag("collective");
+    op.once = object.Flag("once") || collective || (recorded_ && object.Flag("unrepeatable"));
+    if (recorded_) op.name = WithPlace(op.name, &object);
+    Done(object);
+    graph_.operators.push_back(std::move(op));
+  }
+
+  // The operator after which the program frees the storage; null: it lives on. -1: before the first one.
+  void AddRelease(Object* object) {
+    const Json* released = object->Find("released");
+    OperatorId after = kNever;
+    if (released != nullptr && !released->is_null()) {
+      const bool fits = released->is_number_integer() &&
+                        (!released->is_number_unsigned() || released->get<uint64_t>() < INT32_MAX) &&
+                        released->get<int64_t>() >= -1;
+      if (!fits) throw Wrong{absl::StrCat(object->where(), ": released is no operator's number")};
+      after = static_cast<OperatorId>(released->get<int64_t>());
+    }
+    graph_.released_after.push_back(after);
+  }
+
+  // aten::addmm (layers.0, train.py:20)
+  static std::string WithPlace(const std::string& name, Object* object) {
+    std::string place = object->Text("module", "");
+    const std::string line = object->Text("line", "");
+    if (!line.empty()) absl::StrAppend(&place, place.empty() ? "" : ", ", line);
+    return place.empty() ? name : absl::StrCat(name, " (", place, ")");
+  }
+
+  // Contents that the program holds beyond their last use get one more use where it frees them. An operator that costs
+  // nothing stands for that.
+  //
+  //   operators   0 1 2 3 4        x is last used by 1 and freed after 3:   0 1 2 3 release(x) 4
+  void AddReleases() {
+    const size_t count = graph_.operators.size();
+    std::vector<OperatorId> last(graph_.storages.size(), -1);
+    const std::vector<std::vector<OperatorId>> uses = UsesOf(graph_);
+    std::vector<std::vector<StorageId>> freed(count);
+    for (size_t id = 0; id < graph_.storages.size(); ++id) {
+      const OperatorId after = graph_.released_after[id];
+      if (after != kNever && static_cast<size_t>(after + 1) > count) {
+        throw Wrong{absl::StrCat("storage '", graph_.storages[id].name, "': released after operator ", after,
+                                 ", which is not there")};
+      }
+      if (!uses[id].empty()) last[id] = uses[id].back();
+      if (graph_.storages[id].held && after != kNever && after >= 0 && after > last[id])
+        freed[static_cast<size_t>(after)].push_back(static_cast<StorageId>(id));
+    }
+    std::vector<OperatorId> at(count);  // where each operator stands now
+    std::vector<Operator> operators;
+    for (size_t i = 0; i < count; ++i) {
+      at[i] = static_cast<OperatorId>(operators.size());
+      const Phase phase = graph_.operators[i].phase;
+      operators.push_back(std::move(graph_.operators[i]));
+      if (freed[i].empty()) continue;
+      Operator release = {.name = "release", .reads = freed[i], .phase = phase, .once = true};
+      for (StorageId id : freed[i]) last[static_cast<size_t>(id)] = kNever;  // marks them
+      operators.push_back(std::move(release));
+    }
+    graph_.operators = std::move(operators);
+    for (size_t id = 0; id < graph_.storages.size(); ++id) {
+      OperatorId& after = graph_.released_after[id];
+      if (after == kNever || after < 0) continue;
+      after = at[static_cast<size_t>(after)] + (last[id] == kNever ? 1 : 0);
+    }
+  }
+
+  bool recorded_ = false;
+  Graph graph_;
+  absl::flat_hash_map<std::string, StorageId> ids_;
+};
+
 }  // namespace
 
 absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view file) {
@@ -281,7 +369,6 @@ absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view fil
   if (document.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(name, ": no JSON"));
   try {
     Graph graph = Reader().Read(document);
-    Sort(&graph);
     if (const absl::Status status = Check(graph); !status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(name, ": ", status.message()));
     }

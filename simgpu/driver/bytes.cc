@@ -1,6 +1,9 @@
 // Copies and sets the bytes of the simulated memory. Device memory that was never written is zero and takes no host
 // memory, so copying or setting zeros there does nothing.
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "simgpu/driver/state.h"
@@ -26,6 +29,33 @@ void NoteWrite(Driver& d, uint64_t address, uint64_t bytes, bool something) {
   }
 }
 
+constexpr uint64_t kLargeWrite = uint64_t{1} << 20;
+
+// With SIMGPU_VALUES=small a write of so many bytes leaves zeros, which take no host memory.
+bool Drops(Driver& d, uint64_t to, uint64_t bytes) {
+  return d.drop_large && bytes >= kLargeWrite && IsDeviceMemory(d, to);
+}
+
+// Zeroes host bytes that back device memory. Gives whole pages back to the operating system.
+void ZeroBacking(char* data, uint64_t bytes) {
+  constexpr uint64_t kHostPage = 4096;
+  const auto begin = reinterpret_cast<uint64_t>(data), end = begin + bytes;
+  const uint64_t first = (begin + kHostPage - 1) / kHostPage * kHostPage, last = end / kHostPage * kHostPage;
+  char* const pages = reinterpret_cast<char*>(first);
+  bool given = false;
+  if (bytes >= kLargeWrite) {
+    // Pages of a file (Backing::Share) are removed from it. Others belong to no file, so that removing is EINVAL.
+    given = madvise(pages, last - first, MADV_REMOVE) == 0 ||
+            (errno == EINVAL && madvise(pages, last - first, MADV_DONTNEED) == 0);
+  }
+  if (!given) {
+    memset(data, 0, bytes);
+    return;
+  }
+  memset(data, 0, first - begin);
+  memset(data + (last - begin), 0, end - last);
+}
+
 }  // namespace
 
 void HandedToKernel(Driver& d, uint64_t address) {
@@ -43,6 +73,8 @@ void WrittenByLibrary(Driver& d, uint64_t address, uint64_t bytes) {
 CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes) {
   const uint64_t start = to, total = bytes;
   bool something = false;
+  const char zero = 0;
+  if (Drops(d, to, bytes)) return FillBytes(d, to, &zero, 1, bytes);
   while (bytes > 0) {
     const Span source = d.memory.Bytes(from, false);
     Span target = d.memory.Bytes(to, false);
@@ -68,7 +100,7 @@ CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes) {
 
 CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern_bytes, uint64_t bytes) {
   const char* unit = static_cast<const char*>(pattern);
-  const bool zero = std::all_of(unit, unit + pattern_bytes, [](char c) { return c == 0; });
+  const bool zero = std::all_of(unit, unit + pattern_bytes, [](char c) { return c == 0; }) || Drops(d, to, bytes);
   const bool same = std::all_of(unit, unit + pattern_bytes, [&](char c) { return c == unit[0]; });
   for (uint64_t done = 0; done < bytes;) {
     Span target = d.memory.Bytes(to + done, false);
@@ -77,7 +109,9 @@ CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern
     if (target.data != nullptr || !zero) {
       target = d.memory.Bytes(to + done, true);
       if (!target.ok) return CUDA_ERROR_OUT_OF_MEMORY;
-      if (same) {
+      if (zero && IsDeviceMemory(d, to + done)) {
+        ZeroBacking(target.data, step);
+      } else if (same) {
         memset(target.data, unit[0], step);
       } else {
         for (uint64_t i = 0; i < step; ++i) target.data[i] = unit[(done + i) % pattern_bytes];

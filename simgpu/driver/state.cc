@@ -96,18 +96,22 @@ CaptureRule CaptureSetting() {
   return CaptureRule::kStrict;
 }
 
-bool KeepSetting() {
+// SIMGPU_VALUES is `value`.
+bool ValuesAre(const char* value) {
   const char* text = getenv("SIMGPU_VALUES");
-  if (text == nullptr || *text == '\0' || strcmp(text, "forget") == 0) return false;
-  if (strcmp(text, "keep") != 0) BadSetting("SIMGPU_VALUES", text, "forget or keep");
-  return true;
+  if (text == nullptr || *text == '\0') text = "forget";
+  if (strcmp(text, "forget") != 0 && strcmp(text, "keep") != 0 && strcmp(text, "small") != 0) {
+    BadSetting("SIMGPU_VALUES", text, "forget, keep or small");
+  }
+  return strcmp(text, value) == 0;
 }
 
 }  // namespace
 
 Driver::Driver()
     : devices(DeviceSetting()),
-      keep_values(KeepSetting()),
+      keep_values(ValuesAre("keep")),
+      drop_large(ValuesAre("small")),
       peers(Switch("SIMGPU_PEERS")),
       check_access(Switch("SIMGPU_ACCESS")),
       context_rule(ContextSetting()),

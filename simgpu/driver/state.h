@@ -104,6 +104,7 @@ struct Driver {
   MemoryMap memory;
   Written written;
   const bool keep_values;          // no write is forgotten: `written` stays empty
+  const bool drop_large;           // writes of kLargeWrite and more leave zeros in device memory
   const bool peers;                // devices can use each other's memory
   const bool check_access;         // ... and are held to it (peer.h)
   const ContextRule context_rule;  // which calls for memory need a current context

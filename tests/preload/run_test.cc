@@ -63,11 +63,12 @@ TEST(Run, OneLineAndTheFigures) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(Lines(outcome.err), 1) << outcome.err;
   // Nothing but this: no bound of the plan, no calls that PyTorch would not have made either.
-  EXPECT_THAT(
-      outcome.err,
-      testing::MatchesRegex("hotpack: held at most [0-9.]+ MiB \\(PyTorch would have held [0-9.]+ MiB, with expandable "
-                            "segments [0-9.]+ MiB\\)(, held while served [0-9.]+ MiB)?, live peak 1000\\.0 KiB; "
-                            "[0-9.]+ % of 1000 requests by the plan(: [a-z' ]+)?\\. Next: hotpack show .*\n"));
+  EXPECT_THAT(outcome.err,
+              testing::MatchesRegex(
+                  "hotpack: held at most [0-9.]+ MiB \\(PyTorch would have held [0-9.]+ MiB, with expandable "
+                  "segments [0-9.]+ MiB\\)(, held while served [0-9.]+ MiB)?, live peak 1000\\.0 KiB; "
+                  "[0-9.]+ % of 1000 requests by the plan(: [a-z' ]+)?; smallest device [0-9.]+ MiB "
+                  "\\(PyTorch [0-9.]+ MiB, with expandable segments [0-9.]+ MiB\\)\\. Next: hotpack show .*\n"));
   EXPECT_THAT(outcome.err, HasSubstr("Next: hotpack show " + trace));
   const auto stats = nlohmann::json::parse(ReadFile(json));
   EXPECT_EQ(stats["requests"], 1000);

@@ -57,6 +57,46 @@ TEST(GraphJsonTest, OperatorsMayBeListedInAnyOrder) {
   EXPECT_EQ(graph->operators[0].name, "first");
 }
 
+// A step of PyTorch: x is used last by operator 0 and freed after operator 1.
+constexpr const char* kRecorded = R"({"format": "hotpack-graph", "version": 2, "torch": "2.15.0", "peak": {"bytes": 9},
+  "storages": [{"name": "w", "bytes": 8, "kind": "parameter", "given": true, "kept": true, "released": null},
+               {"name": "x", "bytes": 8, "kind": "temporary", "held": true, "born": 0, "released": 1, "line": "a.py:1"},
+               {"name": "y", "bytes": 8, "kind": "saved", "saved": [{"by": 1}], "born": 1, "released": 2}],
+  "operators": [{"name": "aten::mm", "cost_ns": 1, "reads": ["w"], "writes": ["x"], "module": "fc", "line": "a.py:1"},
+                {"name": "aten::relu", "cost_ns": 1, "reads": ["w"], "writes": ["y"], "line": "a.py:2", "call": {}},
+                {"name": "aten::add", "cost_ns": 1, "reads": ["y"], "updates": ["w"], "unrepeatable": true}],
+  "steps": []})";
+
+TEST(GraphJsonTest, ARecordedStep) {
+  const absl::StatusOr<Graph> graph = ParseGraphJson(kRecorded, "step.json");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->operators.size(), 4u);
+  EXPECT_EQ(graph->operators[0].name, "aten::mm (fc, a.py:1)");
+  EXPECT_EQ(graph->operators[1].name, "aten::relu (a.py:2)");
+  EXPECT_EQ(graph->operators[2].name, "release");
+  EXPECT_EQ(graph->operators[2].reads, std::vector<StorageId>{1});
+  EXPECT_EQ(graph->operators[2].cost, 0);
+  EXPECT_TRUE(graph->operators[2].once && graph->operators[3].once);
+  EXPECT_EQ(graph->released_after, (std::vector<OperatorId>{kNever, 2, 3}));
+  EXPECT_FALSE(graph->storages[0].held || graph->storages[2].held);
+  EXPECT_TRUE(graph->storages[1].held);
+  EXPECT_EQ(graph->storages[0].kind, StorageKind::kWeight);
+  EXPECT_EQ(graph->storages[2].kind, StorageKind::kFeatureMap);
+}
+
+TEST(GraphJsonTest, FaultsOfARecordedStep) {
+  const auto fault = [](const char* text, const char* instead) {
+    return std::string(ParseGraphJson(absl::StrReplaceAll(kRecorded, {{text, instead}}), "g").status().message());
+  };
+  EXPECT_EQ(fault("\"released\": 2", "\"released\": 3"),
+            "g: storage 'y': released after operator 3, which is not there");
+  EXPECT_EQ(fault("\"released\": 2", "\"released\": -2"), "g: y: released is no operator's number");
+  EXPECT_EQ(fault("\"released\": 2", "\"released\": 99999999999"), "g: y: released is no operator's number");
+  EXPECT_EQ(fault("\"released\": 2", "\"released\": 1"), "g: storage 'y' is released before its last use");
+  EXPECT_EQ(fault("\"version\": 2", "\"version\": 3"), "g: not of format hotpack-graph, version 1 or 2");
+  EXPECT_EQ(fault("\"version\": 2", "\"version\": 1"), "g: w: 'released' is not known");
+}
+
 TEST(GraphJsonTest, FaultsAreOneLine) {
   const struct {
     const char* from;

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <vector>
 
+#include "remat/core/simulator.h"
 #include "remat/exact/bounds.h"
 #include "remat/networks/generator.h"
+#include "remat/planner_list.h"
 #include "remat/remat_plan.h"
 #include "tests/remat/small_graphs.h"
 
@@ -38,6 +42,40 @@ TEST(PlansTest, EndsWhereNothingIsFaster) {
   EXPECT_LE(answer->arena, options.budget);
   EXPECT_LE(answer->swapped, 4);
   EXPECT_LT(answer->seconds, 50);
+}
+
+// Of each planner, with and without copies. MakeRematPlan() gives every plan to the verifier.
+TEST(PlansTest, WhatTheProgramHoldsStays) {
+  std::mt19937_64 random(11);
+  int planned = 0, recomputed = 0;
+  for (int i = 0; i < 40; ++i) {
+    Graph graph = i % 2 == 0 ? Chain(6, 1 << 20) : RandomGraph(random, 14);
+    if (!Check(graph).ok()) continue;
+    const std::vector<std::vector<OperatorId>> uses = UsesOf(graph);
+    graph.released_after.assign(graph.storages.size(), kNever);
+    for (size_t id = 0; id < graph.storages.size(); ++id) {
+      if (graph.storages[id].kept || uses[id].empty()) continue;
+      graph.storages[id].held = random() % 3 == 0;
+      graph.released_after[id] = uses[id].back();
+    }
+    const absl::StatusOr<Outcome> outcome = Simulate(graph, Baseline(graph));
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    for (const PlannerTraits& planner : kPlanners) {
+      if (planner.algorithm == RematAlgorithm::kDqn) continue;  // learns for as long as it may
+      PlanOptions options;
+      options.algorithm = planner.algorithm;
+      options.swap = i % 4 > 1;
+      options.budget = std::max<Bytes>(1, outcome->live_peak * 4 / 5);
+      options.time_limit_ns = 2'000'000;
+      const absl::StatusOr<RematPlan> plan = MakeRematPlan(graph, options);
+      EXPECT_FALSE(absl::IsInternal(plan.status())) << planner.name << ": " << plan.status();
+      if (!plan.ok()) continue;
+      ++planned;
+      recomputed += plan->recomputed > 0;
+    }
+  }
+  EXPECT_GT(planned, 20);
+  EXPECT_GT(recomputed, 10);
 }
 
 TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {

@@ -34,6 +34,19 @@ TEST(VerifierTest, ContentsThatAreGone) {
 }
 
 // f1 changes x0 in place: it cannot run twice unless x0 was copied before.
+TEST(VerifierTest, WhatTheProgramHolds) {
+  Graph graph = Chain(2);
+  graph.storages[1].held = true;
+  graph.released_after.assign(graph.storages.size(), kNever);
+  graph.released_after[1] = 3;  // b2, which uses it last
+  const std::string held = "storage x1 is dropped while the program holds it";
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Drop(1), Op(2), Op(0), Op(3), Op(4)}), "action 2: " + held);
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Op(2), Op(3), Drop(1), Op(4)}), "");
+  graph.released_after[1] = 1;  // then b2 finds it again
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Drop(1), Op(2), Op(0), Op(3), Op(4)}), "");
+  EXPECT_EQ(FaultOf(graph, {Op(0), Drop(1), Op(0), Op(1)}), "action 1: " + held);
+}
+
 TEST(VerifierTest, ContentsThatHaveChanged) {
   Graph graph = Chain(2);
   graph.operators[0].reads = {};

@@ -120,6 +120,44 @@ TEST(CompareTest, TheEngineIsTheOneThatServes) {
   EXPECT_EQ(small["failed_bytes"], 40 << 20);
 }
 
+TEST(CompareTest, TheSmallestDevice) {
+  const Json compared = CompareJson({kCarried});
+  for (const Json& row : compared["rows"]) {
+    SCOPED_TRACE(row.dump());
+    const uint64_t smallest = row["smallest_device"];
+    EXPECT_EQ(smallest % (2 << 20), 0u);
+    EXPECT_GE(smallest, compared["live_peak"]);
+    EXPECT_GE(row["smallest_driver_calls"], 1);
+    EXPECT_GE(row["smallest_synchronizations"], 0);
+    const auto on = [&](uint64_t bytes) {
+      return Row(CompareJson({kCarried, "--capacity", std::to_string(bytes), "--no-smallest"}), row["name"]);
+    };
+    EXPECT_FALSE(on(smallest)["out_of_memory"]);
+    EXPECT_TRUE(on(smallest - (2 << 20))["out_of_memory"]);
+  }
+  EXPECT_THAT(Compare({kCarried}).out, HasSubstr("smallest device  calls  waits\n"));
+  const Outcome without = Compare({kCarried, "--no-smallest"});
+  EXPECT_THAT(without.out, Not(HasSubstr("smallest device")));
+  EXPECT_EQ(Row(CompareJson({kCarried, "--no-smallest"}), "hotpack").count("smallest_device"), 0u);
+  EXPECT_THAT(Compare({kCarried, "--capacity", "2M"}).out, HasSubstr("; the smallest device is "));
+}
+
+TEST(CompareTest, WhatFits) {
+  const Outcome yes = Compare({kPerceptron, "--fits", "24GB"});
+  EXPECT_EQ(yes.code, 0);
+  EXPECT_THAT(yes.out, HasSubstr("a device of 24GB fits:         hotpack, cudamalloc, "));
+  const Outcome no = Compare({kPerceptron, "--fits", "2M"});
+  EXPECT_EQ(no.code, 1);
+  EXPECT_THAT(no.out, HasSubstr("a device of 2M fits:         none\n"));
+  const Outcome json = Compare({kPerceptron, "--fits", "2M", "--json"});
+  EXPECT_EQ(json.code, 1);
+  const Json compared = Json::parse(json.out, nullptr, false);
+  EXPECT_EQ(compared["fits"]["hotpack"], false);
+  EXPECT_EQ(Row(compared, "pytorch")["fits"], false);
+  EXPECT_FALSE(Row(compared, "pytorch")["out_of_memory"]) << "the table itself has no limit";
+  ExpectRefused({kPerceptron, "--fits", "0"}, "at least 1");
+}
+
 TEST(CompareTest, RepetitionsAreMoreRequests) {
   const uint64_t once = CompareJson({kCarried, "--repeat", "0"})["requests"];
   EXPECT_EQ(CompareJson({kCarried, "--repeat", "3"})["requests"], once + 3 * 54);

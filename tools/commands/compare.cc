@@ -13,6 +13,7 @@
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/count_text.h"
+#include "tools/cli/exit_codes.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/compare/compare_facts.h"
@@ -28,6 +29,8 @@ struct Options {
   std::string file;
   std::vector<std::string> peers = PeerNames();
   std::string capacity;
+  std::string fits;
+  bool no_smallest = false;
   uint64_t repeat = 0;
   bool json = false;
 };
@@ -47,8 +50,25 @@ double Ratio(uint64_t bytes, uint64_t live) {
   return live == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(live);
 }
 
-Json ToJson(const PeerResult& peer, const Comparison& comparison) {
+// Bytes from the text of an option; 0: it was not given.
+uint64_t SizeFrom(const std::string& text) { return text.empty() ? 0 : static_cast<uint64_t>(*ParseSize(text)); }
+
+// What `compare` answers: the table, and the same rows on the device of --fits.
+struct Answer {
+  Comparison comparison;
+  uint64_t capacity = 0;         // bytes; 0: no limit
+  std::string fits;              // the text of --fits; empty: not given
+  std::optional<Comparison> on;  // that device
+};
+
+Json ToJson(const PeerResult& peer, const PeerResult* on_fits, const Comparison& comparison) {
   Json row = {{"name", peer.name}, {"title", peer.title}, {"offline", peer.offline}};
+  if (on_fits != nullptr) row["fits"] = !on_fits->out_of_memory;
+  if (peer.smallest.bytes > 0) {
+    row["smallest_device"] = peer.smallest.bytes;
+    row["smallest_driver_calls"] = peer.smallest.device_calls;
+    row["smallest_synchronizations"] = peer.smallest.synchronizations;
+  }
   if (peer.out_of_memory) {
     row["out_of_memory"] = true;
     if (!peer.offline) {
@@ -66,10 +86,12 @@ Json ToJson(const PeerResult& peer, const Comparison& comparison) {
   return row;
 }
 
-void PrintJson(const Comparison& comparison, uint64_t capacity) {
+void PrintJson(const Answer& answer) {
+  const Comparison& comparison = answer.comparison;
   Json object = {
       {"requests", comparison.requests}, {"live_peak", comparison.live_peak}, {"live_steady", comparison.live_steady}};
-  object["capacity"] = capacity == 0 ? Json() : Json(capacity);
+  object["capacity"] = answer.capacity == 0 ? Json() : Json(answer.capacity);
+  if (answer.on) object["fits"] = {{"bytes", SizeFrom(answer.fits)}, {"hotpack", !answer.on->hotpack.out_of_memory}};
   object["iteration"] = Json();
   if (comparison.period > 0) {
     object["iteration"] = {{"requests", comparison.period},
@@ -79,12 +101,14 @@ void PrintJson(const Comparison& comparison, uint64_t capacity) {
                            {"plan_lower_bound", comparison.plan_lower_bound}};
   }
   object["rows"] = Json::array();
-  Json hotpack = ToJson(comparison.hotpack, comparison);
+  Json hotpack = ToJson(comparison.hotpack, answer.on ? &answer.on->hotpack : nullptr, comparison);
   if (!comparison.hotpack.out_of_memory) {
     hotpack["held_while_served"] = comparison.held_while_served > 0 ? Json(comparison.held_while_served) : Json();
   }
   object["rows"].push_back(std::move(hotpack));
-  for (const PeerResult& peer : comparison.peers) object["rows"].push_back(ToJson(peer, comparison));
+  for (size_t i = 0; i < comparison.peers.size(); ++i) {
+    object["rows"].push_back(ToJson(comparison.peers[i], answer.on ? &answer.on->peers[i] : nullptr, comparison));
+  }
   printf("%s\n", object.dump(2).c_str());
 }
 
@@ -95,19 +119,45 @@ std::string Cell(uint64_t bytes, uint64_t live) {
   return text;
 }
 
+// Returns the last three columns; empty if they are unknown.
+std::string SmallestCell(const SmallestDevice& smallest) {
+  if (smallest.bytes == 0) return "";
+  char text[64];
+  snprintf(text, sizeof(text), " %16.1f %6llu %6llu", static_cast<double>(smallest.bytes) / 1048576.0,
+           static_cast<unsigned long long>(smallest.device_calls),
+           static_cast<unsigned long long>(smallest.synchronizations));
+  return text;
+}
+
 void PrintRow(const PeerResult& peer, const Comparison& comparison) {
   if (peer.out_of_memory) {
     const std::string where =
         peer.offline ? ""
                      : ": request " + std::to_string(peer.failed_request) + ", of " + FormatSize(peer.failed_bytes);
-    printf("%-38s  does not fit%s\n", peer.title.c_str(), where.c_str());
+    const std::string needs =
+        peer.smallest.bytes > 0 ? "; the smallest device is " + FormatSize(peer.smallest.bytes) : "";
+    printf("%-38s  does not fit%s%s\n", peer.title.c_str(), where.c_str(), needs.c_str());
     return;
   }
-  printf("%-38s %s %13llu\n", peer.title.c_str(), Cell(peer.reserved_peak, comparison.live_peak).c_str(),
-         static_cast<unsigned long long>(peer.device_calls));
+  printf("%-38s %s %13llu%s\n", peer.title.c_str(), Cell(peer.reserved_peak, comparison.live_peak).c_str(),
+         static_cast<unsigned long long>(peer.device_calls), SmallestCell(peer.smallest).c_str());
 }
 
-void PrintText(const std::string& file, const Comparison& comparison, const std::string& capacity) {
+// Two lines: which rows fit a device, by name.
+void PrintFits(const std::string& size, const Comparison& on) {
+  std::string fit, not_fit;
+  const auto add = [&](const PeerResult& row) {
+    std::string& names = row.out_of_memory ? not_fit : fit;
+    names += (names.empty() ? "" : ", ") + row.name;
+  };
+  add(on.hotpack);
+  for (const PeerResult& peer : on.peers) add(peer);
+  printf("\na device of %s fits:         %s\n", size.c_str(), fit.empty() ? "none" : fit.c_str());
+  printf("a device of %s is too small for: %s\n", size.c_str(), not_fit.empty() ? "none" : not_fit.c_str());
+}
+
+void PrintText(const std::string& file, const Answer& answer, const std::string& capacity) {
+  const Comparison& comparison = answer.comparison;
   printf("%s: %s", file.c_str(), CountText(comparison.requests, "request").c_str());
   if (!capacity.empty()) printf(", on a device of %s", capacity.c_str());
   printf("\n");
@@ -120,7 +170,9 @@ void PrintText(const std::string& file, const Comparison& comparison, const std:
   } else {
     printf("no iteration is marked and none repeats\n");
   }
-  printf("\n%-38s %18s %13s\n", "held at most in the whole run", "MiB    of live", "driver calls");
+  const bool smallest = comparison.hotpack.smallest.bytes > 0;
+  printf("\n%-38s %18s %13s%s\n", "held at most in the whole run", "MiB    of live", "driver calls",
+         smallest ? "  smallest device  calls  waits" : "");
   printf("%-38s %s %13s\n", "live: no allocator holds less", Cell(comparison.live_peak, comparison.live_peak).c_str(),
          "-");
   PrintRow(comparison.hotpack, comparison);
@@ -129,22 +181,27 @@ void PrintText(const std::string& file, const Comparison& comparison, const std:
     printf("\nhotpack's engine, held while served by the plan: %.1f MiB\n",
            static_cast<double>(comparison.held_while_served) / 1048576.0);
   }
+  if (answer.on) PrintFits(answer.fits, *answer.on);
 }
 
 int RunCompare(const Options& options) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return Fail(std::string(file.status().message()));
-  const uint64_t capacity = options.capacity.empty() ? 0 : static_cast<uint64_t>(*ParseSize(options.capacity));
+  Answer answer;
+  answer.capacity = SizeFrom(options.capacity);
+  answer.fits = options.fits;
   std::optional<Progress> progress(std::in_place, "comparing " + options.file);
-  const Comparison comparison = Compare(RepeatSteadyStep(file->trace, options.repeat), options.peers, capacity);
+  const Trace trace = RepeatSteadyStep(file->trace, options.repeat);
+  answer.comparison = Compare(trace, options.peers, answer.capacity, !options.no_smallest);
+  if (!options.fits.empty()) answer.on = Compare(trace, options.peers, SizeFrom(options.fits));
   progress.reset();
-  if (comparison.requests == 0) return Fail(options.file + ": no requests to compare");
+  if (answer.comparison.requests == 0) return Fail(options.file + ": no requests to compare");
   if (options.json) {
-    PrintJson(comparison, capacity);
+    PrintJson(answer);
   } else {
-    PrintText(options.file, comparison, options.capacity);
+    PrintText(options.file, answer, options.capacity);
   }
-  return 0;
+  return answer.on && answer.on->hotpack.out_of_memory ? kExitFailed : kExitDone;
 }
 
 }  // namespace
@@ -164,11 +221,22 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
                        : "'" + name + "' is none of " + JoinedNames();
           },
           "NAME");
+  const auto at_least_one = [](const std::string& size) {
+    return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
+  };
   command
       ->add_option("--capacity", options->capacity,
                    "The device has so much memory (such as 16G): what fits, and what fails where?")
       ->check(SizeOption())
-      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1"; });
+      ->check(at_least_one);
+  command
+      ->add_option(
+          "--fits", options->fits,
+          "Which allocators fit a device of this size (such as 24GB)? Exit code 1 if hotpack's engine does not")
+      ->check(SizeOption())
+      ->check(at_least_one);
+  command->add_flag("--no-smallest", options->no_smallest,
+                    "Do not search the smallest device of each allocator, which plays the recording some ten times");
   command
       ->add_option("--repeat", options->repeat,
                    "Of a short recording: play its last step, if it repeats the one before, N more times")

@@ -1,4 +1,5 @@
 // hotpack doctor: does hotpack reach this program, and if not, why?
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ bool RunAndLook(const RunOptions& options, Diagnosis* diagnosis, int* code) {
 
 int Doctor(const RunOptions& options, bool json) {
   Diagnosis diagnosis;
+  if (!options.memory.empty()) setenv("SIMGPU_MEMORY", options.memory.c_str(), 1);
   diagnosis.environment = RelevantEnvironment();
   diagnosis.machine = AskMachine(FindLibraries(), options.simulate);
   int code = 0;
@@ -53,7 +55,7 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
   options->output_to_stderr = true;
   CLI::App* command =
       app.add_subcommand("doctor", "Looks whether hotpack reaches a program, or at the machine alone; says what to do");
-  command->add_flag("--simulate", options->simulate, "On the simulated device; no GPU is needed");
+  AddSimulateOptions(command, "On the simulated device; no GPU is needed", options.get());
   command->add_flag("--keep-caching", options->keep_caching, "As of hotpack run");
   command->add_flag("--json", *json, "Print one object: machine, environment, program, processes, notes, to_do");
   CLI::Option* first = AddProgram(command);

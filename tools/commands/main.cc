@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   static char plan[] = "plan";  // `hotpack remat` is the same, in the field's word
   if (argc > 1 && strcmp(argv[1], "remat") == 0) argv[1] = plan;
   int exit_code = hotpack::kExitDone;
+  hotpack::AddNeedCommand(app, &exit_code);
   hotpack::AddRunCommand(app, &exit_code);
   hotpack::AddRecordCommand(app, &exit_code);
   hotpack::AddDoctorCommand(app, &exit_code);

@@ -1,5 +1,10 @@
 #include "tools/compare/compare_facts.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+
 #include "packer/bounds.h"
 #include "packer/pack.h"
 #include "packer/stop.h"
@@ -34,15 +39,37 @@ PeerResult ToPeer(const EngineReplay& replay) {
   result.reserved_peak = replay.reserved_peak;
   result.reserved_steady = replay.reserved_window;
   result.device_calls = replay.device_calls;
+  result.synchronizations = replay.synchronizations;
   result.out_of_memory = replay.out_of_memory;
   result.failed_request = replay.failed_request;
   result.failed_bytes = replay.failed_bytes;
   return result;
 }
 
+// Runs all tasks, on as many threads as there are cores. The first ones begin first.
+void RunAll(const std::vector<std::function<void()>>& tasks) {
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < tasks.size(); i = next++) tasks[i]();
+  };
+  const size_t threads = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), tasks.size());
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+}
+
+SmallestDevice SmallestDeviceOfEngine(const EngineReplay& unlimited, const Trace& trace, const PeerRecording& recording,
+                                      uint64_t live_peak) {
+  return FindSmallestDevice(live_peak, unlimited.reserved_peak, [&](uint64_t capacity) {
+    const EngineReplay on = ReplayOnEngine(trace, recording, capacity);
+    return DeviceProbe{!on.out_of_memory, on.device_calls, on.synchronizations};
+  });
+}
+
 }  // namespace
 
-Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity) {
+Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity, bool smallest) {
   Comparison comparison;
   const TraceFacts facts = CountFacts(trace);
   comparison.requests = facts.requests;
@@ -50,11 +77,22 @@ Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, ui
   const PeerRecording recording = TakeRecording(trace);
   comparison.live_steady = LivePeakInWindow(recording, false);
   comparison.marked = recording.marked;
-  if (recording.hot) TakePlan(recording, &comparison);
-  const EngineReplay replay = ReplayOnEngine(trace, recording, capacity);
-  comparison.hotpack = ToPeer(replay);
-  comparison.held_while_served = replay.reserved_steady;
-  for (const std::string& peer : peers) comparison.peers.push_back(SimulatePeer(peer, trace, {capacity}));
+  comparison.peers.resize(peers.size());
+  std::vector<std::function<void()>> tasks;  // each writes fields of its own
+  tasks.push_back([&] {
+    const EngineReplay replay = ReplayOnEngine(trace, recording, capacity);
+    comparison.hotpack = ToPeer(replay);
+    comparison.held_while_served = replay.reserved_steady;
+    if (smallest) comparison.hotpack.smallest = SmallestDeviceOfEngine(replay, trace, recording, comparison.live_peak);
+  });
+  for (size_t i = 0; i < peers.size(); ++i) {
+    tasks.push_back([&, i] {
+      PeerResult& peer = comparison.peers[i] = SimulatePeer(peers[i], trace, recording, {capacity});
+      if (smallest) peer.smallest = SmallestDeviceOf(peer, trace, recording, comparison.live_peak);
+    });
+  }
+  if (recording.hot) tasks.push_back([&] { TakePlan(recording, &comparison); });
+  RunAll(tasks);
   return comparison;
 }
 

@@ -10,6 +10,9 @@
 
 namespace hotpack {
 
+// Events of a recording up to which the smallest devices are searched without being asked for: some seconds.
+inline constexpr size_t kSmallestDeviceEvents = 200'000;
+
 // All sides have one measure: the most held in the whole run. The results also have the most held during one iteration.
 struct Comparison {
   uint64_t requests = 0;
@@ -26,8 +29,9 @@ struct Comparison {
   std::vector<PeerResult> peers;
 };
 
-// Simulates `peers`, some of PeerNames(). capacity: bytes, 0: no limit. Plans get logical time, so the result is the
-// same on every machine. O(events · log(blocks)) per peer.
-Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity);
+// Simulates `peers`, some of PeerNames(). capacity: bytes, 0: no limit. `smallest`: also searches the smallest device
+// of each row, whatever the capacity. Plans get logical time, so the result is the same on every machine. O(events ·
+// log(blocks)) per peer, and with `smallest` that for each size tried. The rows are divided among threads, one a core.
+Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity, bool smallest = false);
 
 }  // namespace hotpack

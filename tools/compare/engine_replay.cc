@@ -51,7 +51,16 @@ class CountedDevice : public DeviceMemory {
   MemoryStatus Map(DeviceAddress, uint64_t, ChunkHandle) override { return Count(&maps_); }
   MemoryStatus Enable(DeviceAddress, uint64_t) override { return Count(&accesses_); }
   MemoryStatus Unmap(DeviceAddress, uint64_t) override { return Count(&unmaps_); }
-  bool Synchronize() override { return true; }
+  bool Synchronize() override {
+    std::lock_guard lock(mutex_);
+    ++synchronizations_;
+    return true;
+  }
+
+  uint64_t AvailableBytes() override {
+    std::lock_guard lock(mutex_);
+    return capacity_ - held_;
+  }
 
   void BeginWindow() {
     std::lock_guard lock(mutex_);
@@ -65,6 +74,7 @@ class CountedDevice : public DeviceMemory {
     std::lock_guard lock(mutex_);
     replay->reserved_peak = peak_;
     replay->device_calls = calls_;
+    replay->synchronizations = synchronizations_;
     replay->creates = creates_;
     replay->maps = maps_;
     replay->accesses = accesses_;
@@ -86,7 +96,7 @@ class CountedDevice : public DeviceMemory {
   ChunkHandle last_chunk_ = 0;
   absl::flat_hash_map<ChunkHandle, uint64_t> chunks_;  // their bytes
   uint64_t held_ = 0, peak_ = 0, window_peak_ = 0;
-  uint64_t calls_ = 0, creates_ = 0, maps_ = 0, accesses_ = 0, unmaps_ = 0;
+  uint64_t calls_ = 0, creates_ = 0, maps_ = 0, accesses_ = 0, unmaps_ = 0, synchronizations_ = 0;
 };
 
 // Reads the engine's figures at each mark.

@@ -22,6 +22,7 @@ struct EngineReplay {
   uint64_t reserved_window = 0;                  // ... during the recording's iteration; reserved_peak without one
   uint64_t reserved_steady = 0;                  // ... since the steady iteration (docs/statistics.md); 0: none
   uint64_t device_calls = 0;                     // counted as the peers': calls that take or return memory
+  uint64_t synchronizations = 0;                 // waits of the host for the whole device
   uint64_t creates = 0, maps = 0, accesses = 0;  // ... cuMemCreate, cuMemMap and cuMemSetAccess among them
   bool out_of_memory = false;                    // of `capacity`, at the request `failed_request` for `failed_bytes`
   uint64_t failed_request = 0;

@@ -20,9 +20,11 @@ class ModelDevice {
     window_peak_ = std::max(window_peak_, held_);
     return true;
   }
-  void Give(uint64_t bytes, uint64_t calls) {
+  // Gives `bytes` back. `waits`: how often the host waits for the device meanwhile.
+  void Give(uint64_t bytes, uint64_t calls, uint64_t waits) {
     held_ -= bytes;
     calls_ += calls;
+    waits_ += waits;
   }
   void BeginWindow() { window_peak_ = held_; }
 
@@ -30,10 +32,11 @@ class ModelDevice {
   uint64_t window_peak() const { return window_peak_; }  // ... since BeginWindow()
   uint64_t held() const { return held_; }
   uint64_t calls() const { return calls_; }
+  uint64_t waits() const { return waits_; }
 
  private:
   const uint64_t capacity_;
-  uint64_t held_ = 0, peak_ = 0, window_peak_ = 0, calls_ = 0;
+  uint64_t held_ = 0, peak_ = 0, window_peak_ = 0, calls_ = 0, waits_ = 0;
 };
 
 }  // namespace hotpack

@@ -47,6 +47,7 @@ void PlayOnline(const Peer& peer, const PeerRecording& recording, uint64_t capac
   }
   result->reserved_peak = device.peak();
   result->device_calls = device.calls();
+  result->synchronizations = device.waits();
   if (result->out_of_memory) {
     result->reserved_steady = 0;
   } else if (!windowed) {
@@ -86,12 +87,16 @@ std::vector<std::string> PeerNames() {
 }
 
 PeerResult SimulatePeer(const std::string& name, const Trace& trace, const PeerOptions& options) {
+  return SimulatePeer(name, trace, TakeRecording(trace), options);
+}
+
+PeerResult SimulatePeer(const std::string& name, const Trace& trace, const PeerRecording& recording,
+                        const PeerOptions& options) {
   PeerResult result;
   result.name = name;
   for (const Peer& peer : kPeers) {
     if (name != peer.name) continue;
     result.title = peer.title;
-    const PeerRecording recording = TakeRecording(trace);
     if (peer.online != nullptr) {
       PlayOnline(peer, recording, options.capacity, &result);
     } else {
@@ -99,6 +104,18 @@ PeerResult SimulatePeer(const std::string& name, const Trace& trace, const PeerO
     }
   }
   return result;
+}
+
+SmallestDevice SmallestDeviceOf(const PeerResult& result, const Trace& trace, const PeerRecording& recording,
+                                uint64_t live_peak) {
+  if (result.offline) {
+    const PeerResult whole = result.out_of_memory ? SimulatePeer(result.name, trace, recording, {}) : result;
+    return {WholeSteps(whole.reserved_peak), whole.device_calls, whole.synchronizations};
+  }
+  return FindSmallestDevice(live_peak, result.reserved_peak, [&](uint64_t capacity) {
+    const PeerResult on = SimulatePeer(result.name, trace, recording, {capacity});
+    return DeviceProbe{!on.out_of_memory, on.device_calls, on.synchronizations};
+  });
 }
 
 }  // namespace hotpack

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "profiler/event.h"
+#include "tools/compare/recording.h"
+#include "tools/compare/smallest_device.h"
 
 namespace hotpack {
 
@@ -22,8 +24,10 @@ struct PeerResult {
   bool offline = false;       // the policy knows all requests in advance
   // The capacity did not suffice: figures up to the failed request, the others are 0. Needs a capacity.
   bool out_of_memory = false;
-  uint64_t failed_request = 0;  // its ordinal in the recording, from 0
-  uint64_t failed_bytes = 0;    // its size; 0 for an offline policy, where all requests fail together
+  uint64_t failed_request = 0;    // its ordinal in the recording, from 0
+  uint64_t failed_bytes = 0;      // its size; 0 for an offline policy, where all requests fail together
+  uint64_t synchronizations = 0;  // times that the host waits for the device, to give memory back
+  SmallestDevice smallest;        // unknown unless it was searched (SmallestDeviceOf)
 };
 
 struct PeerOptions {
@@ -37,5 +41,14 @@ std::vector<std::string> PeerNames();
 // otherwise the result has only the name. O(events · log(blocks)); offline policies: times the blocks that one block
 // meets. Thread-safe.
 PeerResult SimulatePeer(const std::string& name, const Trace& trace, const PeerOptions& options = {});
+
+// The same, where `recording` is known: TakeRecording(trace).
+PeerResult SimulatePeer(const std::string& name, const Trace& trace, const PeerRecording& recording,
+                        const PeerOptions& options);
+
+// Returns the smallest device on which `result`'s policy serves the recording. `result`: of that policy, with any
+// capacity. live_peak: bytes, of CountFacts. O(log(cached bytes)) simulations; none for an offline policy. Thread-safe.
+SmallestDevice SmallestDeviceOf(const PeerResult& result, const Trace& trace, const PeerRecording& recording,
+                                uint64_t live_peak);
 
 }  // namespace hotpack

@@ -138,7 +138,7 @@ class PyTorchExpandable : public SegmentPolicy {
     const uint64_t bytes = RoundUp(std::min(size, segments_[chunk].size), granule);
     for (uint64_t done = 0; done < bytes; done += granule) {
       if (device_->Take(granule, kCallsPerGranule)) continue;
-      device_->Give(done, done / granule * kCallsPerGranule);
+      device_->Give(done, done / granule * kCallsPerGranule, 0);
       return -1;
     }
     device_->Take(0, 1);  // access
@@ -158,7 +158,7 @@ class PyTorchExpandable : public SegmentPolicy {
     }
   }
 
-  // Unmaps the granules that are wholly inside the free chunk.
+  // Unmaps the granules that are wholly inside the free chunk. The host waits for its stream first.
   void Unmap(int32_t chunk) {
     const uint64_t granule = Granule(segments_[chunk].pool);
     const uint64_t begin = RoundUp(segments_[chunk].address, granule);
@@ -172,7 +172,7 @@ class PyTorchExpandable : public SegmentPolicy {
     }
     if (end - begin < segments_[chunk].size) Insert(segments_.Split(chunk, end - begin));
     segments_[chunk].mapped = false;
-    device_->Give(end - begin, (end - begin) / granule * kCallsPerGranule);
+    device_->Give(end - begin, (end - begin) / granule * kCallsPerGranule, 1);
     Insert(Join(chunk));
   }
 

@@ -65,12 +65,12 @@ class SegmentPolicy : public PeerPolicy {
     return chunk;
   }
 
-  // Returns the free chunks that are whole segments to the device, each by one call.
+  // Returns the free chunks that are whole segments to the device, each by one call. cudaFree waits for the device.
   void GiveBackWhole(FreeSet* free) {
     std::erase_if(*free, [this](const Key& key) {
       const int32_t chunk = ChunkOf(key);
       if (!segments_.Whole(chunk)) return false;
-      device_->Give(segments_[chunk].size, 1);
+      device_->Give(segments_[chunk].size, 1, 1);
       segments_.Remove(chunk);
       return true;
     });

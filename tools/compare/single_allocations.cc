@@ -25,7 +25,7 @@ class SingleAllocations : public PeerPolicy {
     return true;
   }
 
-  void Release(uint32_t request) override { device_->Give(blocks_[request].size, 1); }
+  void Release(uint32_t request) override { device_->Give(blocks_[request].size, 1, 1); }
   uint64_t AddressOf(uint32_t request) const override { return blocks_[request].address; }
 
  private:

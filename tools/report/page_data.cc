@@ -174,7 +174,8 @@ Json PeerRows(const PageInput& input) {
                     {"title", peer.title},
                     {"peak", peer.reserved_peak},
                     {"steady", peer.reserved_steady},
-                    {"calls", peer.device_calls}});
+                    {"calls", peer.device_calls},
+                    {"smallest", peer.smallest.bytes > 0 ? Json(peer.smallest.bytes) : Json()}});
   };
   if (input.comparison.requests > 0) add(input.comparison.hotpack);
   for (const PeerResult& peer : input.comparison.peers) add(peer);

@@ -28,7 +28,9 @@ void AddPeers(const Trace& trace, PageInput* input) {
   const bool offline = CountPairs(MakeTimeline(WholeRecording(trace))) <= kOfflinePairs;
   std::vector<std::string> names = PeerNames();
   if (!offline) std::erase_if(names, [](const std::string& name) { return name == "tflite" || name == "xla"; });
-  input->comparison = Compare(trace, names, 0);
+  const bool smallest = trace.events.size() <= kSmallestDeviceEvents;
+  input->comparison = Compare(trace, names, 0, smallest);
+  if (!smallest) input->peers_note = "The smallest devices take long for so many requests: hotpack compare has them. ";
   if (!offline)
     absl::StrAppend(&input->peers_note,
                     "The offline planners of TFLite and XLA take long for so many blocks: hotpack compare has them.");

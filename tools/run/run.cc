@@ -160,7 +160,7 @@ int Run(const RunOptions& options) {
 void AddRunCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("run", "Runs a program under hotpack: hotpack run [options] -- CMD ...");
   auto options = std::make_shared<RunOptions>();
-  command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
+  AddSimulateOptions(command, "run on the simulated device; no GPU is needed", options.get());
   command->add_flag("--keep-caching", options->keep_caching,
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
   command->add_flag("--compatibility", options->compatibility,

@@ -1,4 +1,4 @@
-// hotpack run, record and doctor: start a program under the preload and report afterwards.
+// hotpack run, record, doctor and need: start a program under the preload and report afterwards.
 #pragma once
 
 namespace CLI {
@@ -14,5 +14,8 @@ void AddRecordCommand(CLI::App& app, int* exit_code);
 
 // As above, except that 0 means that nothing needs fixing, and 1 that something does.
 void AddDoctorCommand(CLI::App& app, int* exit_code);
+
+// As above, except that 0 means an answer, 1 that it does not fit (--fits), and 2 also that the program failed.
+void AddNeedCommand(CLI::App& app, int* exit_code);
 
 }  // namespace hotpack

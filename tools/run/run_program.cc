@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "tools/cli/size_text.h"
 #include "tools/run/run_child.h"
 
 namespace hotpack {
@@ -24,7 +25,7 @@ std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries
       return "the simulated device was not found next to this command (../lib/simgpu)";
     return "";
   }
-  if (HasDriver()) return "";
+  if (HasDriver() || (!options.graph.empty() && options.trace.empty())) return "";  // a step on the CPU has a graph too
   return "no NVIDIA driver here (libcuda.so.1 cannot be loaded); --simulate runs the program on a simulated device";
 }
 
@@ -43,6 +44,21 @@ TemporaryDirectory::TemporaryDirectory() {
 TemporaryDirectory::~TemporaryDirectory() {
   std::error_code error;
   if (!path_.empty()) fs::remove_all(path_, error);
+}
+
+void AddSimulateOptions(CLI::App* command, const std::string& meaning, RunOptions* options) {
+  constexpr int64_t kLeast = int64_t{2} << 20;  // the simulated device's page
+  CLI::Option* simulate = command->add_flag("--simulate", options->simulate, meaning);
+  // The simulated device reads units in its own way, so it gets bytes.
+  command
+      ->add_option_function<std::string>(
+          "--memory", [options](const std::string& size) { options->memory = std::to_string(*ParseSize(size)); },
+          "With --simulate: the memory of each device (default: SIMGPU_MEMORY, else 16G)")
+      ->check(SizeOption())
+      ->check([](const std::string& size) {
+        return ParseSize(size).value_or(0) >= kLeast ? std::string() : "a device has at least 2M, not " + size;
+      })
+      ->needs(simulate);
 }
 
 CLI::Option* AddProgram(CLI::App* command) {

@@ -30,6 +30,9 @@ class TemporaryDirectory {
   std::optional<RemovedAtSignal> removed_at_signal_;
 };
 
+// Adds --simulate, with its text, and --memory, the simulated device's size.
+void AddSimulateOptions(CLI::App* command, const std::string& meaning, RunOptions* options);
+
 // Adds the positional CMD of a subcommand; arguments after it are the program's. Only the program's name is an option
 // to CLI11, because a list of positionals would split "[1,2]".
 CLI::Option* AddProgram(CLI::App* command);

@@ -9,6 +9,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tools/cli/count_text.h"
+#include "tools/compare/compare_facts.h"
 #include "tools/compare/peers.h"
 #include "tools/recording/load_curve.h"
 #include "tools/report/write_report.h"
@@ -142,8 +143,13 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
   if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
-  return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak,
-                     SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
+  if (file->trace.events.size() > kSmallestDeviceEvents) {
+    return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak,
+                       SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
+  }
+  const Comparison all = Compare(file->trace, {"pytorch", "pytorch-expandable"}, 0, true);
+  return PytorchHeld{all.peers[0].reserved_peak, all.peers[1].reserved_peak, all.hotpack.smallest.bytes,
+                     all.peers[0].smallest.bytes, all.peers[1].smallest.bytes};
 }
 
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
@@ -167,9 +173,14 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
   }
   if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
   const std::string reason = NoPlanText(stats);
-  return line + ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
-         CountText(stats.requests, "request") + " by the plan" + (reason.empty() ? "" : ": " + reason) +
-         Others(processes) + checker + Next(options, report);
+  line += ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
+          CountText(stats.requests, "request") + " by the plan" + (reason.empty() ? "" : ": " + reason) +
+          Others(processes);
+  if (pytorch && pytorch->smallest_hotpack > 0) {
+    line += "; smallest device " + Size(pytorch->smallest_hotpack) + " (PyTorch " + Size(pytorch->smallest_usual) +
+            ", with expandable segments " + Size(pytorch->smallest_expandable) + ")";
+  }
+  return line + checker + Next(options, report);
 }
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory,

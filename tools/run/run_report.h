@@ -39,6 +39,9 @@ enum class RunReport {
 struct PytorchHeld {
   uint64_t usual = 0;       // with its defaults
   uint64_t expandable = 0;  // with expandable segments
+  // The smallest devices on which the same requests fit (tools/compare/smallest_device.h); 0: the recording is too
+  // large to search them while the user waits.
+  uint64_t smallest_hotpack = 0, smallest_usual = 0, smallest_expandable = 0;
 };
 
 // Simulates it on the recording of the process with most requests (tools/compare). O(recorded events). Returns nothing
@@ -51,8 +54,8 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
                                             const std::vector<ProcessStats>& processes);
 
 // Returns the one line on stderr: the most held, and by the same measure what PyTorch would have held, if known; the
-// most held while the plan served; the live peak; the share of requests served by the plan, and why none were.
-// `checker`: null if not simulated.
+// most held while the plan served; the live peak; the share of requests served by the plan, and why none were; the
+// smallest devices, if known. `checker`: null if not simulated.
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
                         const CheckerTotals* checker, RunReport report, const std::optional<PytorchHeld>& pytorch);
 

@@ -40,6 +40,14 @@ constexpr const char* kNoCaching[][2] = {
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
 };
 
+// The package's part of `hotpack record --graph` (python/hotpack/_graph) reads these.
+void PrepareGraph(const RunOptions& options) {
+  std::error_code error;
+  setenv("HOTPACK_GRAPH", fs::absolute(options.graph, error).c_str(), 1);  // the program may change its directory
+  setenv("HOTPACK_GRAPH_STEP", std::to_string(options.graph_step).c_str(), 1);
+  if (!options.graph_gpu.empty()) setenv("HOTPACK_GRAPH_GPU", options.graph_gpu.c_str(), 1);
+}
+
 // If the program's ranges matter, hotpack's is the injection library and passes ranges to the previous one.
 void PrepareRanges(const RunOptions& options, const RunLibraries& libraries) {
   const bool wanted = !options.trace.empty() || options.variables.contains("HOTPACK_ITERATION_RANGE") ||
@@ -137,18 +145,21 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (options.simulate) {
     setenv("LD_LIBRARY_PATH", JoinPaths({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
     setenv("SIMGPU_REPORT_FILE", CheckerReportPath(directory).c_str(), 1);
+    if (!options.memory.empty()) setenv("SIMGPU_MEMORY", options.memory.c_str(), 1);
     setenv("HOTPACK_WAIT_PLAN", "1", 0);  // times mean nothing there, and figures should be reproducible
   }
   if (!options.keep_caching) {
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
   }
   const bool served = !options.record && !options.doctor && !options.keep_caching;
-  if (served && !options.compatibility && !libraries.python_startup.empty()) {
+  const bool starts_python = (served && !options.compatibility) || !options.graph.empty();
+  if (starts_python && !libraries.python_startup.empty()) {
     setenv("PYTHONPATH", JoinPaths({libraries.python_startup, Environment("PYTHONPATH")}).c_str(), 1);
     setenv("HOTPACK_HOME", libraries.home.c_str(), 0);
   }
   setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
   if (options.record) setenv("HOTPACK", "record", 1);
+  if (!options.graph.empty()) PrepareGraph(options);
   if (options.doctor) setenv("HOTPACK_DOCTOR", directory.c_str(), 1);
   unsetenv("HOTPACK_TRACE");
   if (const std::string recording = RecordingPath(options, directory); !recording.empty()) {

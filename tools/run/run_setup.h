@@ -13,6 +13,7 @@ struct RunOptions {
   bool doctor = false;            // the processes write notes about themselves (preload/hooks/doctor_file.h)
   bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
+  std::string memory;  // of each simulated device, a size (tools/cli/size_text.h); empty: SIMGPU_MEMORY or its default
   bool keep_caching = false;                     // frameworks keep their own caches of released memory
   bool compatibility = false;                    // PyTorch's requests come through the driver
   std::string trace;                             // empty: none
@@ -20,6 +21,9 @@ struct RunOptions {
   std::string report;                            // empty: none
   bool force = false;                            // these may be overwritten
   std::map<std::string, std::string> variables;  // of preload/process/option_table.h, given as flags
+  std::string graph;                             // of a step of PyTorch; empty: none
+  int graph_step = 3;                            // from 2 on
+  std::string graph_gpu;                         // whose costs; empty: the package's default
   std::string plan;                              // empty: only what HOTPACK_PLAN names
   std::vector<std::string> command;
 };

@@ -53,6 +53,24 @@ def _package() -> ModuleType:
     return module
 
 
+def _record_graph() -> None:
+    """What HOTPACK_GRAPH asks for."""
+    if not os.environ.get("HOTPACK_GRAPH"):
+        return
+    try:
+        _package()
+        importlib.import_module("hotpack._graph").from_environment()
+    except Exception as error:  # the program itself must go on
+        print(f"hotpack: no graph: {error}", file=sys.stderr)
+
+
+def _prepare_need(torch: ModuleType) -> None:
+    """What `hotpack need` asks for. Comes last: what it registers ends the program."""
+    if os.environ.get("HOTPACK_NEED_STEPS"):
+        _package()
+        importlib.import_module("hotpack._need").start(torch)
+
+
 def _enable(torch: ModuleType) -> None:
     """Where it is not possible, requests reach hotpack through the driver: the compatibility mode."""
     if getattr(torch.version, "cuda", None) is None:
@@ -80,6 +98,8 @@ class _Loader(importlib.abc.Loader):
         module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         _enable(module)
+        _record_graph()
+        _prepare_need(module)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -63,15 +63,16 @@ function drawPeers(section, into, data) {
   section.hidden = data.peers.length === 0;
   if (section.hidden) return;
   const ours = data.peers.find((peer) => peer.name === "hotpack").peak;
-  const all = [{ name: "live", title: "live: no allocator holds less", peak: data.run.live_peak, calls: null }, ...data.peers];
+  const all = [{ name: "live", title: "live: no allocator holds less", peak: data.run.live_peak, calls: null, smallest: null }, ...data.peers];
   const most = Math.max(...all.map((entry) => entry.peak));
+  const sought = data.peers.some((peer) => peer.smallest !== null);
   const rows = all.map((entry) => {
     const made = row("td", [element("td", { class: "word" }, entry.title), sizeText(entry.peak), entry.calls === null || entry.name === "hotpack" ? "" : (entry.peak / ours).toFixed(3) + " ×",
-      entry.calls === null ? "" : countText(entry.calls), element("td", { class: "meter-cell" }, element("i", { class: "meter", style: "width:" + (100 * entry.peak / most).toFixed(2) + "%" }))]);
+      entry.calls === null ? "" : countText(entry.calls), ...(sought ? [entry.smallest === null ? "" : sizeText(entry.smallest)] : []), element("td", { class: "meter-cell" }, element("i", { class: "meter", style: "width:" + (100 * entry.peak / most).toFixed(2) + "%" }))]);
     if (entry.name === "hotpack") made.className = "ours";
     return made;
   });
-  into.append(table(["allocator", "held at most", "of hotpack's", "driver calls", ""], rows));
+  into.append(table(["allocator", "held at most", "of hotpack's", "driver calls", ...(sought ? ["smallest device"] : []), ""], rows));
   into.append(element("p", { class: "text", style: "margin-top:10px" }, "All of the whole run, simulated on the recording." + (data.held_while_served === null ? "" : " hotpack's engine, held while served by the plan: " + sizeText(data.held_while_served) + ".") + " " + data.peers_note));
 }
 

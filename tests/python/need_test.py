@@ -1,0 +1,92 @@
+"""The part of `hotpack need` in Python: when a program ends, and a training program whose answer is known."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from hotpack._need import Counter
+
+HOTPACK = os.path.join(os.environ["HOTPACK_BUILD"], "bin", "hotpack")
+
+
+class Optimizer:
+    pass
+
+
+class CounterTest(unittest.TestCase):
+    def ends_after(self, order: str, unused: int = 0, steps: int = 3) -> int:
+        """How many of the order's steps are made; each letter is an optimizer."""
+        counter = Counter(steps)
+        named = {letter: Optimizer() for letter in order}
+        others = [*named.values(), *(Optimizer() for _ in range(unused))]
+        for made, letter in enumerate(order, 1):
+            if counter.enough(named[letter], lambda: others):
+                return made
+        return 0
+
+    def test_one(self):
+        self.assertEqual(self.ends_after("aaaaaa"), 3)
+        self.assertEqual(self.ends_after("aaaaaa", steps=1), 1)
+
+    def test_all_of_several(self):
+        self.assertEqual(self.ends_after("abababab"), 6)
+        self.assertEqual(self.ends_after("ddgddgddgddg"), 9)
+        self.assertEqual(self.ends_after("ddddgddddgddddg"), 15 - 1, "the most frequent one has made twelve")
+
+    def test_one_that_is_never_used_is_not_waited_for_long(self):
+        self.assertEqual(self.ends_after("a" * 50, unused=1), 12)
+
+
+PROGRAM = """
+import sys, torch
+model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(4))).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+kept = []
+for step in range(50):
+    print("step", step, flush=True)
+    optimizer.zero_grad(set_to_none=True)
+    loss = model(torch.ones(int(sys.argv[1]), 1024, device="cuda")).sum()
+    if loss > 5:
+        print("never")
+    loss.backward()
+    optimizer.step()
+    kept.append(torch.empty(1 << 20, dtype=torch.uint8, device="cuda"))
+raise RuntimeError("it was not ended")
+"""
+
+
+class ProgramTest(unittest.TestCase):
+    def test_a_training_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "train.py")
+            with open(path, "w") as file:
+                file.write(PROGRAM)
+            done = subprocess.run([HOTPACK, "need", "--json", "--", sys.executable, path, "256"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        need = json.loads(done.stdout)
+        self.assertEqual(done.stderr.count("step "), 3, "what it prints goes to stderr")
+        self.assertEqual((need["steps"], need["ended"]), (3, True))
+        self.assertEqual(need["growth"], 1 << 20)
+        self.assertTrue(need["same_requests"])
+        weights = 4 * (1024 * 1024 + 1024) * 4
+        self.assertGreater(need["live_peak"], 4 * weights, "with gradients and both states of Adam")
+        self.assertLess(need["live_peak"], 7 * weights)
+        peak = need["peak"]
+        self.assertEqual(peak["bytes"], need["live_peak"])
+        kinds = {part["name"]: part["bytes"] for part in peak["by_kind"]}
+        self.assertEqual(kinds["parameter"], weights)
+        self.assertGreaterEqual(kinds["optimizer_state"], 2 * weights)
+        for parts in ("by_kind", "by_module", "by_line"):
+            self.assertEqual(sum(part["bytes"] for part in peak[parts]), peak["bytes"])
+        self.assertEqual(len(need["each_step"]), 3)
+        for name in ("hotpack", "pytorch", "pytorch-expandable"):
+            self.assertGreaterEqual(need[name]["smallest_device"], need["live_peak"])
+            self.assertLessEqual(need[name]["smallest_device"], need[name]["held_at_most"])
+        self.assertIn("train.py:10", [read["line"] for read in need["reads"]], "its loss decides")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+// `hotpack need`: its figures, its questions, and wrong use. Programs are replayed recordings on the simulated device.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+using hotpack_test::RunProgram;
+using hotpack_test::TemporaryDirectory;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+const char kPerceptron[] = HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.csv";
+const char kCarried[] = HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv";
+
+Outcome Need(std::vector<std::string> options, std::vector<std::string> command) {
+  options.insert(options.begin(), {HOTPACK_COMMAND, "need"});
+  options.push_back("--");
+  options.insert(options.end(), command.begin(), command.end());
+  return RunProgram(options, {{"LD_PRELOAD", ""}});
+}
+
+std::vector<std::string> Replay(const std::string& recording) {
+  return {HOTPACK_COMMAND, "replay", recording, "--marks", "api", "--no-touch"};
+}
+
+Json NeedJson(std::vector<std::string> options, const std::vector<std::string>& command) {
+  options.push_back("--json");
+  const Outcome outcome = Need(options, command);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return Json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+}
+
+Json Compared(const std::string& recording) {
+  const Outcome outcome = RunProgram(
+      {HOTPACK_COMMAND, "compare", recording, "--peers", "pytorch,pytorch-expandable", "--json"}, {{"LD_PRELOAD", ""}});
+  return Json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(NeedTest, ItsFiguresAreThoseOfTheRecording) {
+  const Json need = NeedJson({}, Replay(kCarried)), compared = Compared(kCarried);
+  EXPECT_EQ(need["requests"], compared["requests"]);
+  EXPECT_EQ(need["live_peak"], compared["live_peak"]);
+  for (const Json& row : compared["rows"]) {
+    SCOPED_TRACE(row.dump());
+    const Json mine = need[row["name"].get<std::string>()];
+    EXPECT_EQ(mine["smallest_device"], row["smallest_device"]);
+    EXPECT_EQ(mine["held_at_most"], row["reserved_peak"]);
+    EXPECT_GE(mine["smallest_device"], need["live_peak"]);
+  }
+  EXPECT_GT(need["needed_with_context"], need["hotpack"]["smallest_device"]);
+  EXPECT_EQ(need["same_requests"], true);
+  EXPECT_EQ(need["growth"], 0);
+}
+
+TEST(NeedTest, OneScreen) {
+  const Outcome outcome = Need({"--gpus"}, Replay(kPerceptron));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("no GPU used"), HasSubstr("\nsmallest device "), HasSubstr("\nlive at most "),
+                    HasSubstr("CUDA's context"), HasSubstr("memory does not grow"), HasSubstr("H100 80GB")));
+  EXPECT_THAT(outcome.err, HasSubstr("requests ")) << "the program's own output";
+  EXPECT_THAT(outcome.out, Not(HasSubstr("ms per step")));
+}
+
+// Each step leaves a block of 3 MiB.
+TEST(NeedTest, GrowthIsSaid) {
+  TemporaryDirectory folder;
+  const std::string path = folder.path() + "/leak.csv";
+  std::ofstream file(path);
+  file << "event,id,bytes\n";
+  for (int step = 1; step < 6; ++step) {
+    file << "alloc," << 10 * step << ",3145728\nalloc,1,8388608\nfree,1,\nmark," << step << ",\n";
+  }
+  file.close();
+  EXPECT_THAT(Need({}, Replay(path)).out, HasSubstr("memory grows: 3.00 MiB from the last step but one"));
+  EXPECT_EQ(NeedJson({}, Replay(path))["growth"], 3 << 20);
+}
+
+TEST(NeedTest, WhatFits) {
+  const Outcome yes = Need({"--fits", "24GB"}, Replay(kPerceptron));
+  EXPECT_EQ(yes.code, 0) << yes.err;
+  EXPECT_THAT(yes.out, HasSubstr("fits 24GB: yes"));
+  const Outcome no = Need({"--fits", "100M"}, Replay(kPerceptron));
+  EXPECT_EQ(no.code, 1) << "CUDA's context does not fit";
+  EXPECT_THAT(no.out, HasSubstr("fits 100M: no"));
+}
+
+TEST(NeedTest, OnceForEachValue) {
+  const Json need =
+      NeedJson({"--vary", "times=1,3"}, {HOTPACK_COMMAND, "replay", kPerceptron, "--whole", "{times}", "--no-touch"});
+  ASSERT_EQ(need["cases"].size(), 2u);
+  EXPECT_EQ(need["parameter"], "times");
+  EXPECT_EQ(need["cases"][0]["value"], "1");
+  EXPECT_EQ(need["cases"][1]["requests"], 3 * need["cases"][0]["requests"].get<int>());
+}
+
+TEST(NeedTest, ItSeesTheDeviceThatItIsGiven) {
+  const Outcome outcome = Need({"--memory", "4M"}, Replay(kCarried));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("ended with code "));
+}
+
+void ExpectRefused(const Outcome& outcome, const std::string& word) {
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, AllOf(StartsWith("hotpack need: "), HasSubstr(word)));
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << "one line: " << outcome.err;
+}
+
+TEST(NeedTest, WrongUseIsOneLine) {
+  ExpectRefused(Need({}, {"true"}), "no process asked for device memory");
+  ExpectRefused(Need({}, {"false"}), "ended with code 1");
+  ExpectRefused(Need({"--fits", "much"}, {"true"}), "'much' is no size");
+  ExpectRefused(Need({"--vary", "batch"}, {"true"}), "not NAME=VALUE");
+  ExpectRefused(Need({"--vary", "batch=1,,2"}, {"true"}), "a value is empty");
+  ExpectRefused(Need({"--vary", "batch=1,2"}, {"true"}), "the command has no {batch}");
+  ExpectRefused(Need({"--memory", "1M"}, {"true"}), "at least 2M");
+  EXPECT_EQ(Need({}, {"no-such-program"}).code, 127);
+}
+
+}  // namespace

@@ -1,0 +1,154 @@
+// hotpack need: how much device memory a program needs, by some of its steps on the simulated device.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "nlohmann/json.hpp"
+#include "tools/cli/exit_codes.h"
+#include "tools/cli/size_text.h"
+#include "tools/need/need_text.h"
+#include "tools/run/run.h"
+#include "tools/run/run_program.h"
+
+namespace hotpack {
+namespace {
+
+struct Options {
+  SimulatedRunOptions simulated;
+  std::string memory = "1T";
+  std::string fits;
+  std::string vary;  // "batch=1,2,4"
+  bool cards = false;
+  bool json = false;
+};
+
+// --vary, taken apart.
+struct Variation {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+// Returns an empty string, or what is wrong. `command`: must contain {NAME}.
+std::string TakeVariation(const std::string& text, const std::vector<std::string>& command, Variation* variation) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return "--vary " + text + ": not NAME=VALUE,VALUE";
+  variation->name = text.substr(0, equals);
+  for (size_t begin = equals + 1; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end == begin) return "--vary " + text + ": a value is empty";
+    variation->values.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (variation->values.empty()) return "--vary " + text + ": no value";
+  const std::string place = "{" + variation->name + "}";
+  const bool used = std::any_of(command.begin(), command.end(),
+                                [&](const std::string& word) { return word.find(place) != std::string::npos; });
+  return used ? "" : "--vary " + text + ": the command has no " + place;
+}
+
+std::vector<std::string> WithValue(std::vector<std::string> command, const std::string& name,
+                                   const std::string& value) {
+  const std::string place = "{" + name + "}";
+  for (std::string& word : command) {
+    for (size_t at = word.find(place); at != std::string::npos; at = word.find(place, at + value.size())) {
+      word.replace(at, place.size(), value);
+    }
+  }
+  return command;
+}
+
+// Returns nothing, with *code set, if there is no answer.
+std::optional<NeedCase> RunCase(const SimulatedRunOptions& options, const std::string& value, int* code) {
+  std::optional<SimulatedRun> run = RunSimulated(options, code);
+  if (!run) return std::nullopt;
+  const std::string name = options.run.command.front() + (value.empty() ? "" : " with " + value);
+  if (run->code != 0) {
+    *code = run->code > 128 ? run->code : kExitBadUse;
+    FailRun(options.run, *code, name + " ended with code " + std::to_string(run->code) + " on the simulated device");
+    return std::nullopt;
+  }
+  if (!run->recording) {
+    *code = FailRun(options.run, kExitBadUse, name + ": " + run->no_recording);
+    return std::nullopt;
+  }
+  Need need = NeedOf(*run);
+  return NeedCase{value, *std::move(run), std::move(need)};
+}
+
+int RunNeed(Options options) {
+  NeedAnswer answer;
+  Variation variation;
+  if (!options.vary.empty()) {
+    const std::string reason = TakeVariation(options.vary, options.simulated.run.command, &variation);
+    if (!reason.empty()) return FailRun(options.simulated.run, kExitBadUse, reason);
+  }
+  answer.parameter = variation.name;
+  answer.cards = options.cards;
+  if (!options.fits.empty()) answer.fits = {options.fits, static_cast<uint64_t>(*ParseSize(options.fits))};
+  options.simulated.run.memory = std::to_string(*ParseSize(options.memory));
+  if (variation.values.empty()) variation.values.push_back("");
+  const std::vector<std::string> command = options.simulated.run.command;
+  for (const std::string& value : variation.values) {
+    options.simulated.run.command = WithValue(command, variation.name, value);
+    int code = 0;
+    std::optional<NeedCase> one = RunCase(options.simulated, value, &code);
+    if (!one) return code;
+    answer.cases.push_back(*std::move(one));
+  }
+  const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
+  fwrite(text.data(), 1, text.size(), stdout);
+  const bool fits = !answer.fits || std::all_of(answer.cases.begin(), answer.cases.end(),
+                                                [&](const NeedCase& one) { return Fits(one, answer.fits->bytes); });
+  return fits ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+void AddNeedCommand(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<Options>();
+  options->simulated.run.subcommand = "need";
+  CLI::App* command =
+      app.add_subcommand("need", "Says how much device memory a program needs: some steps of it, without a GPU");
+  command
+      ->add_option("--steps", options->simulated.steps,
+                   "End a PyTorch program after N optimizer steps; 0: it runs to its end, as other programs do")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1'000'000}))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--fits", options->fits,
+                   "Does it fit a device of this size (such as 24GB), with CUDA's context? Exit code 1 if not")
+      ->check(SizeOption())
+      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a device has at least 1"; });
+  command
+      ->add_option("--vary", options->vary,
+                   "Run it once for each value: NAME=VALUE,VALUE,... in the place of {NAME} in the command")
+      ->type_name("NAME=VALUES");
+  command->add_flag("--gpus", options->cards, "List cards, and on which it fits");
+  command->add_option("--memory", options->memory, "Of the simulated device, as the program sees it")
+      ->check(SizeOption())
+      ->check([](const std::string& size) {
+        return ParseSize(size) >= int64_t{2} << 20 ? std::string() : "a device has at least 2M, not " + size;
+      })
+      ->capture_default_str();
+  command->add_flag("--keep-values", options->simulated.keep_values,
+                    "Keep large contents, in host memory: for programs that read back what they have copied");
+  command->add_flag("--no-graph", options->simulated.no_graph,
+                    "Do not record the last step's operators: without the composition of the peak, and quicker");
+  command->add_flag("--json", options->json, "Print one object; bytes");
+  CLI::Option* first = AddProgram(command);
+  command->footer(
+      "What the program prints goes to stderr. Contents on the device are zeros.\n"
+      "Example:\n  hotpack need -- python train.py\n"
+      "  hotpack need --fits 24GB --vary batch=8,16,32 -- python train.py --batch {batch}");
+  command->callback([command, first, options, exit_code] {
+    const std::string reason = TakeProgram(*command, *first, &options->simulated.run);
+    *exit_code = reason.empty() ? RunNeed(*options) : FailRun(options->simulated.run, kExitBadUse, reason);
+  });
+}
+
+}  // namespace hotpack

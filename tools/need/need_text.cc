@@ -1,0 +1,203 @@
+#include "tools/need/need_text.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+
+#include "tools/cli/count_text.h"
+#include "tools/need/cards.h"
+
+namespace hotpack {
+namespace {
+
+constexpr size_t kRows = 8;  // of a table at the peak: one screen
+
+// printf to the end of `text`. One line has at most 511 characters.
+template <typename... Arguments>
+void Add(std::string* text, const char* format, Arguments... arguments) {
+  char line[512];
+  snprintf(line, sizeof(line), format, arguments...);
+  *text += line;
+}
+
+double MiB(uint64_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
+
+// The program's name; for an interpreter its script's.
+std::string Title(const std::vector<std::string>& command) {
+  const auto name = [](const std::string& word) { return std::filesystem::path(word).filename().string(); };
+  const bool python = name(command.front()).starts_with("python");
+  const auto script = std::find_if(command.begin() + 1, command.end(),
+                                   [](const std::string& word) { return !word.empty() && word.front() != '-'; });
+  return python && script != command.end() ? name(*script) : name(command.front());
+}
+
+const PeerResult& Peer(const Need& need, const char* name) {
+  for (const PeerResult& peer : need.comparison.peers) {
+    if (peer.name == name) return peer;
+  }
+  return need.comparison.hotpack;
+}
+
+void AddSmallest(const Need& need, std::string* text) {
+  const PeerResult &hotpack = need.comparison.hotpack, &usual = Peer(need, "pytorch"),
+                   &expandable = Peer(need, "pytorch-expandable");
+  Add(text, "%-28s %12s %22s %12s\n", "MiB", "hotpack", "expandable segments", "PyTorch");
+  Add(text, "%-28s %12.1f %22.1f %12.1f\n", "smallest device", MiB(hotpack.smallest.bytes),
+      MiB(expandable.smallest.bytes), MiB(usual.smallest.bytes));
+  Add(text, "%-28s %12.1f %22.1f %12.1f\n", "held at most on a large one", MiB(hotpack.reserved_peak),
+      MiB(expandable.reserved_peak), MiB(usual.reserved_peak));
+}
+
+void AddUnsimulated(std::string* text) {
+  *text += "not simulated, in addition:\n";
+  for (const UnsimulatedMemory& part : UnsimulatedMemories()) {
+    Add(text, "  %-40s %12.1f   %s\n", part.what, MiB(part.bytes), part.source);
+  }
+}
+
+// "optimizer_state", a key of the graph, as words.
+std::string Words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+// "   parameter 62.5, optimizer state 125.0"; empty for a part without kinds.
+std::string KindsText(const PeakPart& part) {
+  std::string text;
+  for (const auto& [name, bytes] : part.kinds) {
+    char entry[128];
+    snprintf(entry, sizeof(entry), "%s%s %.1f", text.empty() ? "   " : ", ", Words(name).c_str(), MiB(bytes));
+    text += entry;
+  }
+  return text;
+}
+
+void AddParts(const char* title, const std::vector<PeakPart>& parts, uint64_t whole, std::string* text) {
+  if (parts.empty()) return;
+  Add(text, "  %s\n", title);
+  uint64_t rest = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i >= kRows) {
+      rest += parts[i].bytes;
+      continue;
+    }
+    const double share = whole == 0 ? 0 : 100.0 * static_cast<double>(parts[i].bytes) / static_cast<double>(whole);
+    Add(text, "    %-36s %12.1f %5.0f %%%s\n", parts[i].name.empty() ? "(unknown)" : parts[i].name.c_str(),
+        MiB(parts[i].bytes), share, KindsText(parts[i]).c_str());
+  }
+  if (parts.size() > kRows)
+    Add(text, "    %-36s %12.1f\n", (std::to_string(parts.size() - kRows) + " more").c_str(), MiB(rest));
+}
+
+void AddPeak(const Need& need, std::string* text) {
+  if (!need.peak) {
+    Add(text, "live at most %.1f MiB\n", MiB(need.comparison.live_peak));
+    return;
+  }
+  const NeedPeak& peak = *need.peak;
+  std::string where;
+  if (peak.step > 0) where += ", in step " + std::to_string(peak.step);
+  if (!peak.phase.empty()) where += ", " + peak.phase;
+  if (!peak.operation.empty()) where += ", " + peak.operation;
+  if (!peak.line.empty()) where += " (" + peak.line + ")";
+  Add(text, "live at most %.1f MiB%s\n", MiB(need.comparison.live_peak), where.c_str());
+  std::vector<PeakPart> kinds = peak.by_kind;
+  for (PeakPart& kind : kinds) kind.name = Words(kind.name);
+  AddParts("by kind", kinds, peak.bytes, text);
+  AddParts("by module", peak.by_module, peak.bytes, text);
+  AddParts("by line", peak.by_line, peak.bytes, text);
+}
+
+void AddSteps(const Need& need, std::string* text) {
+  if (need.steps.empty()) {
+    *text += "no steps are marked: the figures are of the whole run\n";
+    return;
+  }
+  *text += "peak of each step:";
+  for (size_t i = 0; i < need.steps.size() && i < kRows; ++i) Add(text, " %.1f", MiB(need.steps[i].live_peak));
+  Add(text, "%s MiB; between steps %.1f MiB are live", need.steps.size() > kRows ? " ..." : "",
+      MiB(need.steps.back().live_end));
+  if (!need.growth_known) {
+    *text += "\n";
+  } else if (need.growth > 0) {
+    Add(text, "; memory grows: %.2f MiB from the last step but one to the last\n",
+        MiB(static_cast<uint64_t>(need.growth)));
+  } else {
+    *text += "; memory does not grow from step to step\n";
+  }
+  if (need.repeats_known && !need.same_requests) {
+    *text += "the steps differ: the largest of those seen counts, so give the longest batch\n";
+  }
+}
+
+void AddReads(const SimulatedRun& run, std::string* text) {
+  if (run.reads.empty()) return;
+  *text += "values were read, which are zeros here; if they decide what the program does, it may do something else: ";
+  for (size_t i = 0; i < run.reads.size() && i < 5; ++i) *text += (i == 0 ? "" : ", ") + run.reads[i].line;
+  *text += run.reads.size() > 5 ? ", ...\n" : "\n";
+}
+
+void AddCases(const NeedAnswer& answer, std::string* text) {
+  if (answer.parameter.empty()) return;
+  Add(text, "\n%-28s %12s %22s %12s%s\n", ("smallest device by " + answer.parameter).c_str(), "hotpack",
+      "expandable segments", "PyTorch", answer.fits ? ("   fits " + answer.fits->text).c_str() : "");
+  for (const NeedCase& one : answer.cases) {
+    const Comparison& rows = one.need.comparison;
+    Add(text, "%28s %12.1f %22.1f %12.1f%s\n", one.value.c_str(), MiB(rows.hotpack.smallest.bytes),
+        MiB(Peer(one.need, "pytorch-expandable").smallest.bytes), MiB(Peer(one.need, "pytorch").smallest.bytes),
+        !answer.fits                    ? ""
+        : Fits(one, answer.fits->bytes) ? "   yes"
+                                        : "   no");
+  }
+}
+
+void AddCards(const NeedCase& one, std::string* text) {
+  *text += "\ncard                label, GB   usable, MiB   fits\n";
+  for (const Card& card : Cards()) {
+    Add(text, "%-16s %12" PRIu64 " %13.0f   %s\n", card.name, card.label_gigabytes, MiB(card.usable),
+        Fits(one, card.usable) ? "yes" : "no");
+  }
+}
+
+}  // namespace
+
+bool Fits(const NeedCase& one, uint64_t bytes) {
+  const uint64_t needed = NeededWithContext(one.need);
+  return needed > 0 && needed <= bytes;
+}
+
+std::string NeedText(const NeedAnswer& answer) {
+  const NeedCase& last = answer.cases.back();
+  std::string text;
+  double seconds = 0;
+  for (const NeedCase& one : answer.cases) seconds += one.run.seconds;
+  const std::string times =
+      answer.cases.size() > 1 ? " " + CountText(answer.cases.size(), "time") + "," : std::string();
+  Add(&text, "%s: %s simulated%s in %.0f s, no GPU used%s%s\n", Title(last.run.command).c_str(),
+      last.run.ended || last.run.steps > 0 ? CountText(last.run.steps, "step").c_str() : "the whole run", times.c_str(),
+      seconds, answer.parameter.empty() ? "" : "; below: ",
+      answer.parameter.empty() ? "" : (answer.parameter + " " + last.value).c_str());
+  if (last.run.processes > 1) {
+    Add(&text, "of its %s the one with most requests\n", CountText(last.run.processes, "process").c_str());
+  }
+  text += "\n";
+  AddSmallest(last.need, &text);
+  AddUnsimulated(&text);
+  text += "\n";
+  AddPeak(last.need, &text);
+  AddSteps(last.need, &text);
+  AddReads(last.run, &text);
+  if (last.run.passed_through > 0) {
+    Add(&text, "%s went past hotpack and are missing here\n", CountText(last.run.passed_through, "request").c_str());
+  }
+  AddCases(answer, &text);
+  if (answer.cards) AddCards(last, &text);
+  if (answer.fits && answer.parameter.empty()) {
+    Add(&text, "\n%s: %s (%.1f MiB needed, with CUDA's context)\n", ("fits " + answer.fits->text).c_str(),
+        Fits(last, answer.fits->bytes) ? "yes" : "no", MiB(NeededWithContext(last.need)));
+  }
+  return text;
+}
+
+}  // namespace hotpack
