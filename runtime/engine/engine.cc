@@ -145,7 +145,7 @@ EngineStatus Engine::Impl::AllocateNext(EngineRequest request, DeviceAddress* ad
   const uint64_t ordinal = history_.Count();
   if (fast_.envelope_requests(ordinal) && envelope_.TryServe(request.units, ordinal, address)) {
     history_.Append(request.units);
-    history_.NoteStream(ordinal, StreamHint(request.stream));
+    if (request.stream != 0 || history_.HasStreams()) history_.NoteStream(ordinal, StreamHint(request.stream));
     blocks_.CountLive(request.units);
     stats_.NotePlanned();
     if (!stamps_.empty()) TakeStamps(*address, request.units, request.after);

@@ -102,7 +102,7 @@ void EnvelopeServer::Change() {
   blocks_->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
     if (block.envelope_entry == kNone) return;
     live.push_back(block.envelope_entry);
-    NoteBlock(block.envelope_entry, 0, address, block.bytes);
+    NoteBlock(block.envelope_entry, 0, blocks_->zone().Find(address));
   });
   follower_.Continue(std::move(script), live);
 }
@@ -167,7 +167,7 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
     const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
-    NoteBlock(entry, which, *address, bytes);
+    NoteBlock(entry, which, blocks_->zone().Find(*address));
     return Placing::kPlaced;
   }
   return Placing::kInUse;
@@ -195,34 +195,51 @@ DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) con
   return lowest;
 }
 
-void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes) {
+void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block) {
   const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
-  if (index + 1 >= places_.size()) return;
-  Place& place = places_[places_[index].end == 0 ? index : index ^ 1];
-  place.begin = address;
-  place.end = address + bytes;
+  if (block == nullptr || index + 1 >= places_.size()) return;
+  block->place = places_[index].end == 0 ? index : index ^ 1;
+  Place& place = places_[block->place];
+  place.begin = block->begin;
+  place.end = block->end;
+  place.live = block;
 }
 
 void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
   for (const uint32_t which : {0u, 1u}) {
     const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
-    if (index < places_.size() && places_[index].begin == address) places_[index].begin = places_[index].end = 0;
+    if (index >= places_.size() || places_[index].begin != address) continue;
+    places_[index].begin = places_[index].end = 0;
+    places_[index].live = nullptr;
   }
 }
 
-// Returns whether a block may be placed there without looking for pages. While pages change, those of the zone may be
-// on their way to another place.
+// Returns whether a block may be placed there without looking for pages.
 bool EnvelopeServer::Ready(Place* place, DeviceAddress address, uint64_t bytes) const {
   const auto taken = static_cast<uint32_t>(pages_->pages_taken());
-  if (place->ready_since != taken || address - place->ready > place->ready_bytes ||
-      address - place->ready + bytes > place->ready_bytes) {
-    const AddressRange ready = pages_->ReadyAround({address, bytes});
-    if (ready.bytes == 0) return false;
-    place->ready = ready.begin;
-    place->ready_bytes = ready.bytes;
+  const uint32_t begin = pages_->OffsetOf(address), end = begin + static_cast<uint32_t>(bytes / kBlockUnit);
+  if (place->ready_since != taken || begin < place->ready || end > place->ready_end) [[unlikely]] {
+    const AddressRange around = pages_->ReadyAround({address, bytes});
+    if (around.bytes == 0) return false;
+    uint32_t ready = pages_->OffsetOf(around.begin), ready_end = pages_->OffsetOf(around.begin + around.bytes);
+    if (place->ready_since == taken && ready < place->ready_end && place->ready < ready_end) {  // so both in one area
+      ready = std::min(ready, place->ready);
+      ready_end = std::max(ready_end, place->ready_end);
+    }
+    place->ready = ready;
+    place->ready_end = ready_end;
     place->ready_since = taken;
   }
   return address % pages_->arena().AlignmentOf(bytes) == 0;
+}
+
+// Returns the block below a place. Usually that of the same place as the time before.
+ZoneBlock* EnvelopeServer::Below(const Place& place) const {
+  if (place.below != kNone) {
+    ZoneBlock* const guess = places_[place.below].live;
+    if (guess != nullptr && ZoneBlocks::IsBelow(guess, place.planned)) return guess;
+  }
+  return blocks_->zone().Below(place.planned);
 }
 
 bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
@@ -235,17 +252,22 @@ bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* a
   for (uint32_t which = 0; which < 2; ++which) {
     Place& place = places_[EnvelopePlaces::PlaceIndex(next.entry, which)];
     if (place.planned == 0) continue;
-    ZoneBlock* const below = zone.Below(place.planned);
+    ZoneBlock* const below = Below(place);
     const DeviceAddress begin = pages_->LowestAbove(below->end, Lowest(place, below->end), place.planned, bytes);
     if (!Ready(&place, begin, bytes)) return false;
     ZoneBlock* const claimed = zone.Claim(below, begin, begin + bytes);
     if (claimed == nullptr) continue;
     claimed->block = {bytes, units, kNone, ordinal, 0, ordinal, next.entry, true};
-    NoteBlock(next.entry, which, begin, bytes);
+    place.below = below->place;
+    NoteBlock(next.entry, which, claimed);
     context_.Clear();
     follower_.Follow(next, sign);
     follower_.Placed(next.entry);
-    NoteTaken(ordinal, next.entry);
+    if (ordinal - taken_first_ == taken_.size()) {
+      taken_.push_back(next.entry);  // no heap: MayNote
+    } else {
+      NoteTaken(ordinal, next.entry);
+    }
     *address = begin;
     return true;
   }
@@ -253,11 +275,14 @@ bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* a
 }
 
 bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept {
-  ZoneBlock* const found = blocks_->zone().Find(address);
-  if (found == nullptr || found->block.envelope_entry == kNone) return false;
-  *units = found->block.units;
-  NoteRelease(history->Released(found->block.ordinal), found->block.envelope_entry, address);
-  blocks_->zone().Erase(found);
+  ZoneBlocks& zone = blocks_->zone();
+  if (zone.size() == 0) return false;
+  ZoneBlock** const link = zone.LinkTo(address);
+  if (*link == nullptr || (*link)->block.envelope_entry == kNone) return false;
+  const DynamicBlock& block = (*link)->block;
+  *units = block.units;
+  NoteRelease(history->Released(block.ordinal), block.envelope_entry, address);
+  zone.EraseAt(link);
   return true;
 }
 
@@ -308,7 +333,7 @@ void EnvelopeServer::NoteMet(uint32_t entry, const EngineRequest& request) {
 // Returns whether NoteTaken needs no heap.
 bool EnvelopeServer::MayNote(uint64_t ordinal) const {
   if (taken_.empty()) return false;
-  return ordinal - taken_first_ < taken_.capacity() || ordinal - taken_first_ >= kMostTaken;
+  return ordinal - taken_first_ < taken_.capacity() && ordinal - taken_first_ < kMostTaken;
 }
 
 void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {

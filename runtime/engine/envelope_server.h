@@ -84,15 +84,16 @@ class EnvelopeServer {
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {
-    DeviceAddress planned = 0;             // 0: there is none
-    DeviceAddress floor = 0;               // no block of it lies lower
-    DeviceAddress begin = 0, end = 0;      // of its live block; 0: none
-    DeviceAddress ready = 0;               // as PageManager::ReadyAround returned it, ...
-    uint64_t ready_bytes = 0;
-    uint32_t ready_since = 0;              // ... and pages_taken() then
-    uint32_t supports_begin : 27 = 0;      // in supports_
-    uint32_t supports : 4 = 0;             // at most EnvelopePlaces::kSupports
-    bool stays_up : 1 = false;             // as stays_up_
+    DeviceAddress planned = 0;         // 0: there is none
+    DeviceAddress floor = 0;           // no block of it lies lower
+    DeviceAddress begin = 0, end = 0;  // of its live block; 0: none
+    ZoneBlock* live = nullptr;         // that block
+    uint32_t below = kNone;            // the place of the block that its last one lay above: a guess
+    uint32_t ready = 0, ready_end = 0;  // where its blocks need no look for pages: units from the arena's base, ...
+    uint32_t ready_since = 0;           // ... as long as pages_taken() is this
+    uint32_t supports_begin : 27 = 0;   // in supports_
+    uint32_t supports : 4 = 0;          // at most EnvelopePlaces::kSupports
+    bool stays_up : 1 = false;          // as stays_up_
   };
   // Of what lies below a place, as EnvelopeSupport::Place.
   struct Support {
@@ -105,7 +106,8 @@ class EnvelopeServer {
   DeviceAddress Lowest(const Place& place, DeviceAddress from) const;
   bool Ready(Place* place, DeviceAddress address, uint64_t bytes) const;
   bool MayNote(uint64_t ordinal) const;
-  void NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes);
+  ZoneBlock* Below(const Place& place) const;
+  void NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block);
   void ForgetBlock(uint32_t entry, DeviceAddress address);
   void Leave();
   void NoteMet(uint32_t entry, const EngineRequest& request);

@@ -25,6 +25,7 @@ struct ZoneBlock {
   ZoneBlock* below = nullptr;  // neighbours. Next to the lowest and the highest block lies one that stands for both ends
   ZoneBlock* above = nullptr;
   ZoneBlock* chained = nullptr;  // in its bucket
+  uint32_t place = kNone;        // for the user of the class; kNone after Claim
   DynamicBlock block;
 
   bool handed_out() const { return block.bytes != 0; }
@@ -51,10 +52,14 @@ class ZoneBlocks {
 
   // Returns the block that begins at `begin`; null: none does.
   ZoneBlock* Find(DeviceAddress begin) const {
-    if (size_ == 0) return nullptr;
-    ZoneBlock* block = buckets_[BucketOf(begin)];
-    while (block != nullptr && block->begin != begin) block = block->chained;
-    return block;
+    return size_ == 0 ? nullptr : *const_cast<ZoneBlocks*>(this)->LinkTo(begin);
+  }
+  // Returns where the bucket has the block that begins at `begin`, for EraseAt; there is null if none does. Requires
+  // that there are blocks.
+  ZoneBlock** LinkTo(DeviceAddress begin) {
+    ZoneBlock** link = &buckets_[BucketOf(begin)];
+    while (*link != nullptr && (*link)->begin != begin) link = &(*link)->chained;
+    return link;
   }
   // Returns the highest block that begins below `address`; IsEnd: there is none. An end has the end 0, and begins above
   // all addresses.
@@ -63,6 +68,11 @@ class ZoneBlocks {
   ZoneBlock* lowest() { return ends_.above; }
   const ZoneBlock* highest() const { return ends_.below; }
   bool IsEnd(const ZoneBlock* block) const { return block == &ends_; }
+
+  // Returns whether `block`, live or released, is what Below(address) returns: a guess is cheaper to check than to find.
+  static bool IsBelow(const ZoneBlock* block, DeviceAddress address) {
+    return block->begin < address && block->above->begin >= address;
+  }
 
   // Claims [begin, end) for a block. `below`: as Below(begin) returns it. Requires prepared(). Returns null, with
   // nothing done, if a live block overlaps the range. The block's other fields have any value, and are to be set.
@@ -73,6 +83,7 @@ class ZoneBlocks {
     spare_ = block->chained;
     block->begin = begin;
     block->end = end;
+    block->place = kNone;
     block->below = below;
     block->above = below->above;
     block->above->below = block;
@@ -84,14 +95,15 @@ class ZoneBlocks {
     SetBit(IndexOf(begin));
     return block;
   }
-  void Erase(ZoneBlock* block) {
+  void Erase(ZoneBlock* block) { EraseAt(LinkTo(block->begin)); }
+  void EraseAt(ZoneBlock** link) {
+    ZoneBlock* const block = *link;
+    *link = block->chained;
     block->below->above = block->above;
     block->above->below = block->below;
-    ZoneBlock** link = &buckets_[BucketOf(block->begin)];
-    while (*link != block) link = &(*link)->chained;
-    *link = block->chained;
     --size_;
     ClearBit(IndexOf(block->begin));
+    block->begin = UINT64_MAX;  // below no address
     block->chained = spare_;
     spare_ = block;
   }

@@ -8,14 +8,12 @@ namespace hotpack {
 namespace {
 
 constexpr size_t kBeam = 24;
-constexpr double kDecay = 0.93;   // of a hypothesis's score, at each request
 constexpr double kStart = 60;     // the score of a position that is known
 constexpr double kMargin = 6;     // hypotheses this far below the best one do not answer
 constexpr double kLost = 40;      // ... are given up
 constexpr int kAheadEntries = 3;  // that a hypothesis may skip
-constexpr int kFits = 4;          // a local score at which nothing else is looked for
 constexpr int kPossible = 2;      // ... at which a successor may be meant
-constexpr int kSeenSize = 4, kBetweenSizes = 2, kOtherSize = -5, kSeenContext = 3;
+constexpr int kBetweenSizes = 2, kOtherSize = -5;
 constexpr int kBusyCost = 10;
 constexpr int kStayCost = 4, kSkipCost = 3, kSearchCost = 5;
 constexpr size_t kCandidates = 400;  // that it looks at
@@ -31,6 +29,7 @@ void EnvelopeFollower::Start(std::shared_ptr<const EnvelopeScript> script, const
 
 void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live) {
   script_ = std::move(script);
+  steps_ = script_->steps.data();
   live_.assign(script_->entries.size(), 0);
   for (const uint32_t entry : live) ++live_[entry];
   if (beam_.empty() && script_->last_entry != kNone) beam_.push_back({script_->last_entry, kStart, script_->branch});
@@ -38,15 +37,14 @@ void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, co
 
 void EnvelopeFollower::Stop() {
   script_.reset();
+  steps_ = nullptr;
   beam_.clear();
   live_.clear();
   past_count_ = 0;
 }
 
-bool EnvelopeFollower::Busy(uint32_t entry) const { return live_[entry] > (script_->steps[entry].overlaps ? 1u : 0u); }
-
 int EnvelopeFollower::SizeScore(uint32_t entry, uint32_t units) const {
-  const EnvelopeStep& step = script_->steps[entry];
+  const EnvelopeStep& step = steps_[entry];
   if (units == step.last_units) return kSeenSize;
   if (!step.fixed && units <= step.max_units && units >= step.min_units) {  // it may have been seen
     const uint32_t* size = script_->sizes.data() + step.first_size;
@@ -64,7 +62,7 @@ int EnvelopeFollower::SizeScore(uint32_t entry, uint32_t units) const {
 
 // How well the request fits the entry, in itself.
 int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
-  const EnvelopeStep& step = script_->steps[entry];
+  const EnvelopeStep& step = steps_[entry];
   const uint64_t* const contexts = script_->contexts.data() + step.first_context;
   int by_context = kSeenContext;
   for (uint32_t i = 0; i == step.contexts || contexts[i] != sign.context; ++i) {
@@ -75,8 +73,8 @@ int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
   return SizeScore(entry, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
 }
 
-// Of several successors: the one that the request looks like as it always did, if no other one may be meant.
-bool EnvelopeFollower::Expects(const RequestSign& sign, Hypothesis* next) const {
+// Of the only likely position's successors: the one that the request looks like as it always did, if no other one may be meant.
+bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const {
   if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
   const Hypothesis& from = beam_[0];
   const std::vector<EnvelopeEntry::Successor>& successors = script_->entries[from.entry].successors;

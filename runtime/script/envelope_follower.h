@@ -34,10 +34,18 @@ class EnvelopeFollower {
     uint32_t branch;
   };
   // Returns whether the request is that of the only likely position's successor, and sets *next to it. Changes nothing.
-  bool Expects(const RequestSign& sign, Hypothesis* next) const;
+  bool Expects(const RequestSign& sign, Hypothesis* next) const {
+    if (beam_.size() != 1) return Chooses(sign, next);
+    const Hypothesis& from = beam_[0];
+    const uint32_t entry = steps_[from.entry].successor;
+    if (entry == kNone || steps_[entry].context != sign.context || Busy(entry)) return Chooses(sign, next);
+    const int fit = kSeenContext + (sign.units == steps_[entry].last_units ? kSeenSize : SizeScore(entry, sign.units));
+    *next = {entry, from.score * kDecay + fit, from.branch};
+    return fit >= kFits;
+  }
   // Goes on to what Expects returned for the request, as Next does.
   void Follow(const Hypothesis& next, const RequestSign& sign) {
-    beam_.resize(1);
+    if (beam_.size() != 1) beam_.resize(1);
     beam_[0] = next;
     ++figures_.expected;
     Remember(sign);
@@ -61,9 +69,13 @@ class EnvelopeFollower {
   const Figures& figures() const { return figures_; }
 
  private:
-  static constexpr size_t kPast = 16;  // requests that a search compares
+  static constexpr size_t kPast = 16;    // requests that a search compares
+  static constexpr double kDecay = 0.93;  // of a hypothesis's score, at each request
+  static constexpr int kFits = 4;         // a local score at which nothing else is looked for
+  static constexpr int kSeenSize = 4, kSeenContext = 3;
 
-  bool Busy(uint32_t entry) const;
+  bool Busy(uint32_t entry) const { return live_[entry] > (steps_[entry].overlaps ? 1u : 0u); }
+  bool Chooses(const RequestSign& sign, Hypothesis* next) const;
   int SizeScore(uint32_t entry, uint32_t units) const;
   int Score(uint32_t entry, const RequestSign& sign) const;
   void Spread(const Hypothesis& from, const RequestSign& sign, int* best);
@@ -74,6 +86,7 @@ class EnvelopeFollower {
   const RequestSign& Past(size_t back) const { return past_[(past_count_ - back) % kPast]; }
 
   std::shared_ptr<const EnvelopeScript> script_;
+  const EnvelopeStep* steps_ = nullptr;  // the script's
   std::vector<uint32_t> live_;  // blocks, by entry
   std::vector<Hypothesis> beam_, next_;
   std::array<RequestSign, kPast> past_;  // the last requests, a ring

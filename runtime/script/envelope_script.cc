@@ -30,6 +30,8 @@ void AddStep(bool overlaps, EnvelopeScript* script) {
   constexpr uint32_t kSeen = 3;  // requests after which a size that has not changed counts as fixed
   const EnvelopeEntry& entry = script->entries[script->steps.size()];
   EnvelopeStep step;
+  if (!entry.contexts.empty()) step.context = entry.contexts.back();
+  if (entry.successors.size() == 1) step.successor = entry.successors[0].entry;
   step.last_units = entry.last_units;
   step.max_units = entry.max_units;
   step.min_units = entry.min_units;

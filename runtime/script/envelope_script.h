@@ -55,8 +55,10 @@ struct EnvelopePlaces {
   }
 };
 
-// What the usual request needs of an entry, in half a cache line.
+// What the usual request needs of an entry.
 struct EnvelopeStep {
+  uint64_t context = 0;         // the last one that is new
+  uint32_t successor = kNone;   // the only one; kNone: there is none, or several
   uint32_t last_units = 0, max_units = 0, min_units = 0;
   uint32_t first_size = 0, first_context = 0;  // in EnvelopeScript::sizes, ::contexts
   uint16_t sizes = 0, contexts = 0;            // their number
