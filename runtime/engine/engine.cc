@@ -77,7 +77,7 @@ inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, D
   mutex_.lock();
   uint32_t offset = 0;
   if (!fast_.requests() || !scripts_.follower().TryNext(units, history_.Count(), &offset)) [[unlikely]] {
-    return AllocateNext({bytes, units, stream, after}, address);
+    return AllocateNext(bytes, stream, address, after);
   }
   history_.Append(units);
   blocks_.CountLive(units);
@@ -141,18 +141,20 @@ void Engine::Impl::AfterLastLocked() noexcept try {
 }
 
 // Needs the lock.
-EngineStatus Engine::Impl::AllocateNext(EngineRequest request, DeviceAddress* address) noexcept {
+EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                        ReuseAfter* after) noexcept {
+  const uint32_t units = UnitsOf(bytes);
   const uint64_t ordinal = history_.Count();
-  if (fast_.envelope_requests(ordinal) && envelope_.TryServe(request.units, ordinal, address)) {
-    history_.Append(request.units);
-    if (request.stream != 0 || history_.HasStreams()) history_.NoteStream(ordinal, StreamHint(request.stream));
-    blocks_.CountLive(request.units);
+  if (fast_.envelope_requests(ordinal) && envelope_.TryServe(units, ordinal, address)) {
+    history_.Append(units);
+    if (stream != 0 || history_.HasStreams()) history_.NoteStream(ordinal, StreamHint(stream));
+    blocks_.CountLive(units);
     stats_.NotePlanned();
-    if (!stamps_.empty()) TakeStamps(*address, request.units, request.after);
+    if (!stamps_.empty()) TakeStamps(*address, units, after);
     mutex_.unlock();
     return EngineStatus::kOk;
   }
-  const EngineStatus status = AllocateLocked(request, address);
+  const EngineStatus status = AllocateLocked({bytes, units, stream, after}, address);
   WaitLogical();
   return status;
 }

@@ -115,7 +115,8 @@ class Engine::Impl {
   inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
   [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address,
                                                ReuseAfter* after);
-  [[gnu::noinline]] EngineStatus AllocateNext(EngineRequest request, DeviceAddress* address) noexcept;
+  [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                              ReuseAfter* after) noexcept;
   EngineStatus AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept;
   [[gnu::noinline]] void AfterLast() noexcept;
   void AfterLastLocked() noexcept;

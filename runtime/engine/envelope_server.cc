@@ -17,6 +17,7 @@ constexpr int kRefusedZones = 4;                   // each has cost a placement
 constexpr size_t kIterationsKept = 8;              // that wait for the planner
 constexpr size_t kMostMet = 1 << 16;               // pairs of entries between two looks of the planner
 constexpr uint64_t kMostTaken = 1 << 20;           // requests whose entries are remembered for the planner
+constexpr uint64_t kTakenAhead = 1 << 10;          // ... and have their memory before they come
 constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
 
 }  // namespace
@@ -215,26 +216,30 @@ void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
 }
 
 // Returns whether a block may be placed there without looking for pages.
-bool EnvelopeServer::Ready(Place* place, DeviceAddress address, uint64_t bytes) const {
+inline bool EnvelopeServer::Ready(Place* place, DeviceAddress address, uint64_t bytes) const {
+  const uint64_t begin = pages_->OffsetOf(address), end = begin + bytes / kBlockUnit;
+  const bool known = place->ready_since == static_cast<uint32_t>(pages_->pages_taken()) && begin >= place->ready &&
+                     end <= place->ready_end;
+  return known ? address % pages_->arena().AlignmentOf(bytes) == 0 : BecomesReady(place, {address, bytes});
+}
+
+bool EnvelopeServer::BecomesReady(Place* place, const AddressRange& block) const {
   const auto taken = static_cast<uint32_t>(pages_->pages_taken());
-  const uint32_t begin = pages_->OffsetOf(address), end = begin + static_cast<uint32_t>(bytes / kBlockUnit);
-  if (place->ready_since != taken || begin < place->ready || end > place->ready_end) [[unlikely]] {
-    const AddressRange around = pages_->ReadyAround({address, bytes});
-    if (around.bytes == 0) return false;
-    uint32_t ready = pages_->OffsetOf(around.begin), ready_end = pages_->OffsetOf(around.begin + around.bytes);
-    if (place->ready_since == taken && ready < place->ready_end && place->ready < ready_end) {  // so both in one area
-      ready = std::min(ready, place->ready);
-      ready_end = std::max(ready_end, place->ready_end);
-    }
-    place->ready = ready;
-    place->ready_end = ready_end;
-    place->ready_since = taken;
+  const AddressRange around = pages_->ReadyAround(block);
+  if (around.bytes == 0) return false;
+  uint32_t ready = pages_->OffsetOf(around.begin), ready_end = pages_->OffsetOf(around.begin + around.bytes);
+  if (place->ready_since == taken && ready < place->ready_end && place->ready < ready_end) {  // so both in one area
+    ready = std::min(ready, place->ready);
+    ready_end = std::max(ready_end, place->ready_end);
   }
-  return address % pages_->arena().AlignmentOf(bytes) == 0;
+  place->ready = ready;
+  place->ready_end = ready_end;
+  place->ready_since = taken;
+  return true;
 }
 
 // Returns the block below a place. Usually that of the same place as the time before.
-ZoneBlock* EnvelopeServer::Below(const Place& place) const {
+inline ZoneBlock* EnvelopeServer::Below(const Place& place) const {
   if (place.below != kNone) {
     ZoneBlock* const guess = places_[place.below].live;
     if (guess != nullptr && ZoneBlocks::IsBelow(guess, place.planned)) return guess;
@@ -244,7 +249,9 @@ ZoneBlock* EnvelopeServer::Below(const Place& place) const {
 
 bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
   ZoneBlocks& zone = blocks_->zone();
-  if (change_due() || pages_->changing_pages() || !zone.prepared() || !MayNote(ordinal)) return false;
+  if (change_due() || pages_->changing_pages() || !zone.prepared() || ordinal - taken_first_ >= taken_.size()) {
+    return false;
+  }
   const RequestSign sign = context_.Sign(units);
   EnvelopeFollower::Hypothesis next;
   if (!follower_.Expects(sign, &next)) return false;
@@ -263,11 +270,7 @@ bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* a
     context_.Clear();
     follower_.Follow(next, sign);
     follower_.Placed(next.entry);
-    if (ordinal - taken_first_ == taken_.size()) {
-      taken_.push_back(next.entry);  // no heap: MayNote
-    } else {
-      NoteTaken(ordinal, next.entry);
-    }
+    taken_[ordinal - taken_first_] = next.entry;
     *address = begin;
     return true;
   }
@@ -278,10 +281,15 @@ bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_
   ZoneBlocks& zone = blocks_->zone();
   if (zone.size() == 0) return false;
   ZoneBlock** const link = zone.LinkTo(address);
-  if (*link == nullptr || (*link)->block.envelope_entry == kNone) return false;
-  const DynamicBlock& block = (*link)->block;
-  *units = block.units;
-  NoteRelease(history->Released(block.ordinal), block.envelope_entry, address);
+  if (*link == nullptr || (*link)->place >= places_.size()) return false;
+  const ZoneBlock& found = **link;
+  *units = found.block.units;
+  context_.Add(history->Released(found.block.ordinal));
+  follower_.Released(found.block.envelope_entry);
+  if (Place& place = places_[found.place]; place.live == &found) {
+    place.begin = place.end = 0;
+    place.live = nullptr;
+  }
   zone.EraseAt(link);
   return true;
 }
@@ -330,16 +338,10 @@ void EnvelopeServer::NoteMet(uint32_t entry, const EngineRequest& request) {
   });
 }
 
-// Returns whether NoteTaken needs no heap.
-bool EnvelopeServer::MayNote(uint64_t ordinal) const {
-  if (taken_.empty()) return false;
-  return ordinal - taken_first_ < taken_.capacity() && ordinal - taken_first_ < kMostTaken;
-}
-
 void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {
   if (taken_.empty()) taken_first_ = ordinal;
   if (ordinal < taken_first_ || ordinal - taken_first_ >= kMostTaken) return;
-  taken_.resize(std::max<size_t>(taken_.size(), ordinal - taken_first_ + 1), kNone);
+  if (ordinal - taken_first_ >= taken_.size()) taken_.resize(ordinal - taken_first_ + kTakenAhead, kNone);
   taken_[ordinal - taken_first_] = entry;
 }
 

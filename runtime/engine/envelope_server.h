@@ -105,7 +105,7 @@ class EnvelopeServer {
   bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const;
   DeviceAddress Lowest(const Place& place, DeviceAddress from) const;
   bool Ready(Place* place, DeviceAddress address, uint64_t bytes) const;
-  bool MayNote(uint64_t ordinal) const;
+  [[gnu::noinline]] bool BecomesReady(Place* place, const AddressRange& block) const;
   ZoneBlock* Below(const Place& place) const;
   void NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block);
   void ForgetBlock(uint32_t entry, DeviceAddress address);

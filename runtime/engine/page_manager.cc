@@ -375,8 +375,9 @@ void PageManager::RetireEnvelopeZone() {
 }
 
 AddressRange PageManager::ReadyAround(const AddressRange& block) const {
-  if (block.begin % arena_.AlignmentOf(block.bytes) != 0 || !IsPlanned(block) || !HasPages(block)) return {};
+  if (block.begin % arena_.AlignmentOf(block.bytes) != 0) return {};
   if (!InZone(block)) return fragments_.Around(block);
+  if (!IsPlanned(block) || !HasPages(block)) return {};
   const uint64_t chunk = arena_.chunk();
   const uint64_t before = (block.begin - base_) % chunk, after = (block.begin + block.bytes - base_) % chunk;
   const DeviceAddress begin = std::max(zone_.begin, block.begin - before);
