@@ -8,36 +8,19 @@
 
 #include "profiler/history.h"
 #include "runtime/base/btree.h"
-#include "runtime/engine/engine_request.h"
+#include "runtime/engine/dynamic_block.h"
 #include "runtime/engine/failed_requests.h"
+#include "runtime/engine/zone_blocks.h"
 #include "runtime/memory/device_memory.h"
 
 namespace hotpack {
 
-// A block that is not served by script. It may lie in the dynamic zone, a retired zone, a fragment, the followed
-// script's zone, a place of an envelope, or managed memory.
-struct DynamicBlock {
-  uint64_t bytes = 0;               // of addresses, a multiple of 512
-  uint32_t units = 0;               // asked for
-  uint32_t entry = kNone;           // the script's entry that it stands for; kNone: none
-  uint64_t ordinal = kUnmonitored;  // its request
-  uint64_t follow_epoch = 0;        // when it was placed: `entry` belongs to the script followed then
-  uint64_t trace_id = 0;            // unique in the engine
-  uint32_t envelope_entry = kNone;  // the envelope's entry whose place it has; kNone: none
-  // It lies, at least partly, where the followed script or envelope has places.
-  bool foreign = false;
-
-  // Returns whether it has lived for more than `requests` requests. `count`: requests so far.
-  bool LivesLongerThan(uint64_t requests, uint64_t count) const {
-    return ordinal == kUnmonitored || count - ordinal > requests;
-  }
-};
-
 // Guarded by the engine's lock. O(log blocks) unless noted. A B-tree of addresses finds the blocks: in a binary tree of
-// 400,000, a search reads about three times as many cache lines.
+// 400,000, a search reads about three times as many cache lines. Those where an envelope has places are kept apart
+// (zone_blocks.h).
 class DynamicBlocks {
  public:
-  explicit DynamicBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes), blocks_(nodes) {}
+  explicit DynamicBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes), blocks_(nodes), zone_(nodes) {}
   ~DynamicBlocks();
   DynamicBlocks(const DynamicBlocks&) = delete;
   DynamicBlocks& operator=(const DynamicBlocks&) = delete;
@@ -58,7 +41,7 @@ class DynamicBlocks {
   // --- blocks -------------------------------------------------------------------------------------------------------
   // Returns a trace id for a request that is not monitored. It is above all ordinals.
   uint64_t NewTraceId() { return (uint64_t{1} << 63) + next_trace_id_++; }
-  // Does nothing if a block begins at `address` already.
+  // Does nothing if a block begins at `address` already. Addresses that were claimed in zone() become this block.
   void Add(DeviceAddress address, const DynamicBlock& block);
   // Removes the block that begins at `address`. Returns false if there is none.
   bool Remove(DeviceAddress address, DynamicBlock* block);
@@ -67,8 +50,13 @@ class DynamicBlocks {
   // Returns the block that contains `address`, and its first address. Returns null if there is none.
   const DynamicBlock* FindContaining(DeviceAddress address, DeviceAddress* begin) const;
   void SetForeign(DeviceAddress address, bool foreign);
-  void ForgetEnvelopeEntries();  // the blocks are ordinary ones from now on. O(blocks)
-  // Calls function(address, block) for each block that overlaps [begin, end). O(log blocks + calls).
+  // The blocks where an envelope has places, and what is claimed there.
+  ZoneBlocks& zone() { return zone_; }
+  const ZoneBlocks& zone() const { return zone_; }
+  void MoveToZone(DeviceAddress address);  // the block at `address` lies there from now on
+  void CloseZone();                        // the blocks there are ordinary ones from now on. O(blocks)
+  // Calls function(address, block) for each block that overlaps [begin, end), those of zone() last. O(log blocks +
+  // calls).
   template <typename Function>
   void ForEachIn(DeviceAddress begin, DeviceAddress end, Function function) {
     auto it = blocks_.upper_bound(begin);
@@ -76,17 +64,27 @@ class DynamicBlocks {
     for (; it != blocks_.end() && it->first < end; ++it) {
       if (it->first + it->second->bytes > begin) function(it->first, *it->second);
     }
+    ZoneBlock* block = zone_.Below(begin);
+    if (block->end <= begin) block = block->above;
+    for (; !zone_.IsEnd(block) && block->begin < end; block = block->above) {
+      if (block->handed_out()) function(block->begin, block->block);
+    }
   }
   // Calls function(address, block) for each block, ascending. O(blocks).
   template <typename Function>
   void ForEach(Function function) const {
-    for (const auto& [address, block] : blocks_) function(address, std::as_const(*block));
+    auto it = blocks_.begin();
+    for (const ZoneBlock* block = zone_.lowest(); !zone_.IsEnd(block); block = block->above) {
+      for (; it != blocks_.end() && it->first < block->begin; ++it) function(it->first, std::as_const(*it->second));
+      if (block->handed_out()) function(block->begin, block->block);
+    }
+    for (; it != blocks_.end(); ++it) function(it->first, std::as_const(*it->second));
   }
   std::pmr::memory_resource* nodes() const { return nodes_; }
   // Requests that got no block.
   FailedRequests& failed() { return failed_; }
   const FailedRequests& failed() const { return failed_; }
-  size_t size() const { return blocks_.size(); }
+  size_t size() const { return blocks_.size() + zone_.size(); }
   // Units asked for, without the blocks at places of an envelope. O(blocks).
   uint64_t Units() const;
   // Returns whether a foreign block has lived for more than `requests` requests. O(blocks).
@@ -98,10 +96,12 @@ class DynamicBlocks {
   using Map = absl::btree_map<DeviceAddress, DynamicBlock*, std::less<DeviceAddress>,
                               std::pmr::polymorphic_allocator<std::pair<const DeviceAddress, DynamicBlock*>>>;
 
+  void AddOrdinary(DeviceAddress address, const DynamicBlock& block);
   void Delete(DynamicBlock* block) { nodes_->deallocate(block, sizeof(DynamicBlock), alignof(DynamicBlock)); }
 
   std::pmr::memory_resource* const nodes_;
   Map blocks_;
+  ZoneBlocks zone_;
   uint64_t next_trace_id_ = 0;
   uint64_t live_units_ = 0, live_peak_units_ = 0, pending_units_ = 0;
   FailedRequests failed_;

@@ -60,6 +60,8 @@ void Engine::Impl::UpdateState() {
       state_ == EngineState::kTrial || state_ == EngineState::kSettling || state_ == EngineState::kSteady;
   fast_.Set((follows || state_ == EngineState::kLost) && !recording_.on(),
             follows && !scripts_.pending() && !warm_.matching() && interrupts_ == 0);
+  const bool serves = state_ == EngineState::kEnvelope && interrupts_ == 0 && blocks_.failed().empty();
+  fast_.SetEnvelope(state_ == EngineState::kEnvelope && !recording_.on(), serves ? scheduler_.EnvelopePatience() : 0);
 }
 
 inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
@@ -75,7 +77,7 @@ inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, D
   mutex_.lock();
   uint32_t offset = 0;
   if (!fast_.requests() || !scripts_.follower().TryNext(units, history_.Count(), &offset)) [[unlikely]] {
-    return AllocateNext({bytes, units, stream, after}, address);
+    return AllocateNext(bytes, stream, address, after);
   }
   history_.Append(units);
   blocks_.CountLive(units);
@@ -139,8 +141,20 @@ void Engine::Impl::AfterLastLocked() noexcept try {
 }
 
 // Needs the lock.
-EngineStatus Engine::Impl::AllocateNext(EngineRequest request, DeviceAddress* address) noexcept {
-  const EngineStatus status = AllocateLocked(request, address);
+EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                        ReuseAfter* after) noexcept {
+  const uint32_t units = UnitsOf(bytes);
+  const uint64_t ordinal = history_.Count();
+  if (fast_.envelope_requests(ordinal) && envelope_.TryServe(units, ordinal, address)) {
+    history_.Append(units);
+    if (stream != 0 || history_.HasStreams()) history_.NoteStream(ordinal, StreamHint(stream));
+    blocks_.CountLive(units);
+    stats_.NotePlanned();
+    if (!stamps_.empty()) TakeStamps(*address, units, after);
+    mutex_.unlock();
+    return EngineStatus::kOk;
+  }
+  const EngineStatus status = AllocateLocked({bytes, units, stream, after}, address);
   WaitLogical();
   return status;
 }
@@ -221,6 +235,12 @@ EngineStatus Engine::Impl::ReleaseOutsideArena(DeviceAddress address, uint32_t s
 
 // Needs the lock.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
+  if (uint32_t units = 0; fast_.envelope_releases() && envelope_.TryRelease(address, &history_, &units)) {
+    blocks_.RemoveLive(units);
+    if (after != nullptr) PutStamps(address, units, *after);
+    mutex_.unlock();
+    return EngineStatus::kOk;
+  }
   EngineLock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
   Follower& follower = scripts_.follower();
@@ -275,6 +295,7 @@ void Engine::Impl::Mark() {
     pages_.BeginSteady();
   }
   pages_.EndEnvelopeIteration(lock);
+  FlushStats();  // requests of the short way do not
 }
 
 uint64_t Engine::Impl::Trim(uint64_t wanted) {

@@ -8,11 +8,13 @@
 // One lock (mutex_) guards all of it. Lock order: PageManager's changes of pages, the engine's lock, the plan worker's.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "packer/stream_edges.h"
 #include "profiler/history.h"
 #include "runtime/base/adaptive_mutex.h"
 #include "runtime/base/node_pool.h"
@@ -37,6 +39,12 @@
 #include "runtime/persist/saved_plan.h"
 
 namespace hotpack {
+
+// Returns what the history notes of a request's stream. Of very many streams, all beyond a number share one.
+inline uint16_t StreamHint(uint32_t stream) {
+  if ((stream & kStreamOrdered) == 0) return 0;
+  return static_cast<uint16_t>(std::min<uint32_t>((stream & ~kStreamOrdered) + 1, kAnyStream - 1));
+}
 
 //   observing ── a plan's iteration begins ──► settling ── an iteration later, all pages mapped ──► steady
 //       ▲  │                                    ▲ ▲  │ ▲                                              │
@@ -107,7 +115,8 @@ class Engine::Impl {
   inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
   [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address,
                                                ReuseAfter* after);
-  [[gnu::noinline]] EngineStatus AllocateNext(EngineRequest request, DeviceAddress* address) noexcept;
+  [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                              ReuseAfter* after) noexcept;
   EngineStatus AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept;
   [[gnu::noinline]] void AfterLast() noexcept;
   void AfterLastLocked() noexcept;

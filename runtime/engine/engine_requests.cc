@@ -3,20 +3,9 @@
 // meanwhile.
 #include <algorithm>
 
-#include "packer/stream_edges.h"
 #include "runtime/engine/engine_impl.h"
 
 namespace hotpack {
-namespace {
-
-// Returns what the history notes of a request's stream. Of very many streams, all beyond a number share one.
-uint16_t StreamHint(uint32_t stream) {
-  if ((stream & kStreamOrdered) == 0) return 0;
-  return static_cast<uint16_t>(std::min<uint32_t>((stream & ~kStreamOrdered) + 1, kAnyStream - 1));
-}
-
-}  // namespace
-
 EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request, DeviceAddress* address) {
   if (state_ == EngineState::kDisabled) return EngineStatus::kPassThrough;
   if (pages_.base() == 0) {

@@ -17,6 +17,7 @@ constexpr int kRefusedZones = 4;                   // each has cost a placement
 constexpr size_t kIterationsKept = 8;              // that wait for the planner
 constexpr size_t kMostMet = 1 << 16;               // pairs of entries between two looks of the planner
 constexpr uint64_t kMostTaken = 1 << 20;           // requests whose entries are remembered for the planner
+constexpr uint64_t kTakenAhead = 1 << 10;          // ... and have their memory before they come
 constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for so many iterations
 
 }  // namespace
@@ -97,23 +98,48 @@ void EnvelopeServer::Change() {
       return;
     }
   }
+  MakePlaces(*script);
   std::vector<uint32_t> live;
-  blocks_at_.assign(2 * script->entries.size(), {});
   blocks_->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
     if (block.envelope_entry == kNone) return;
     live.push_back(block.envelope_entry);
-    NoteBlock(block.envelope_entry, 0, address, block.bytes);
+    NoteBlock(block.envelope_entry, 0, blocks_->zone().Find(address));
   });
   follower_.Continue(std::move(script), live);
+}
+
+// In addresses, with what does not change while the script is followed.
+void EnvelopeServer::MakePlaces(const EnvelopeScript& script) {
+  const EnvelopePlaces& places = *script.places;
+  const DeviceAddress zone = pages_->zone().begin;
+  places_.assign(2 * script.entries.size(), {});
+  supports_.clear();
+  for (uint32_t index = 0; index < places_.size(); ++index) {
+    const uint32_t entry = index / 2;
+    const EnvelopePlace* const found = places.Find(entry);
+    if (found == nullptr || found->offsets[index % 2] == kNone) continue;
+    const uint32_t offset = found->offsets[index % 2];
+    Place& place = places_[index];
+    place.planned = place.floor = places.AddressOf(offset, zone);
+    place.stays_up = entry < stays_up_.size() && stays_up_[entry];
+    if (index >= places.supports.size()) continue;
+    const auto address_of = [&](uint32_t lower) { return place.planned - uint64_t{offset - lower} * kBlockUnit; };
+    const EnvelopeSupport& support = places.supports[index];
+    place.floor = address_of(support.floor);
+    place.supports_begin = static_cast<uint32_t>(supports_.size());
+    place.supports = static_cast<uint32_t>(support.places.size());
+    for (const EnvelopeSupport::Place& below : support.places) {
+      supports_.push_back({address_of(below.top), below.place, IsPast(script, below.place / 2, entry)});
+    }
+  }
 }
 
 // Live blocks become ordinary ones.
 void EnvelopeServer::Leave() {
   leaving_ = false;
   pages_->RetireEnvelopeZone();
-  blocks_->ForgetEnvelopeEntries();
   follower_.Stop();
-  blocks_at_.clear();
+  places_.clear();
   context_.Clear();
 }
 
@@ -136,60 +162,136 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
   const uint64_t bytes = request.units * kBlockUnit;
   for (uint32_t which = 0; which < 2; ++which) {
-    const uint32_t offset = place->offsets[which];
-    if (offset == kNone) continue;
-    const DeviceAddress planned = follower_.script()->places->AddressOf(offset, pages_->zone().begin);
-    const DeviceAddress lowest = Lowest(EnvelopePlaces::PlaceIndex(entry, which), offset, planned);
-    *address = pages_->LowestInEnvelope(lowest, planned, bytes);
+    const Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
+    if (own.planned == 0) continue;
+    *address = pages_->LowestInEnvelope(Lowest(own, 0), own.planned, bytes);
     const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
-    NoteBlock(entry, which, *address, bytes);
+    NoteBlock(entry, which, blocks_->zone().Find(*address));
     return Placing::kPlaced;
   }
   return Placing::kInUse;
 }
 
-// Returns whether `entry` comes before the entry of a place in every iteration, and will not come again while a block
-// there lives. A loop may go back: what was in the way once stays up. Of another stream nothing is past: the block
+// Returns whether `entry` comes before `own` in every iteration, and will not come again while a block of that lives. A
+// loop may go back: what was in the way once stays up (Place::stays_up). Of another stream nothing is past: the block
 // would wait for its work.
-bool EnvelopeServer::IsPast(uint32_t entry, uint32_t place) const {
-  const EnvelopeScript& script = *follower_.script();
-  const uint32_t own = place / 2;
+bool EnvelopeServer::IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const {
   return script.positions[entry] < script.positions[own] && !script.entries[own].outlasts &&
-         !script.entries[own].OnOtherStream(script.entries[entry]) && (own >= stays_up_.size() || !stays_up_[own]);
+         !script.entries[own].OnOtherStream(script.entries[entry]);
 }
 
-// Returns the lowest address at which the block of a place may lie without lying where another entry, live at the same
-// time, has a place: blocks below may be smaller than their places, or released. Otherwise the pages between small
-// blocks would be used in part.
-DeviceAddress EnvelopeServer::Lowest(uint32_t place, uint32_t offset, DeviceAddress planned) const {
-  const std::vector<EnvelopeSupport>& supports = follower_.script()->places->supports;
-  if (place >= supports.size()) return planned;
-  const auto address_of = [&](uint32_t lower) { return planned - uint64_t{offset - lower} * kBlockUnit; };
-  DeviceAddress lowest = address_of(supports[place].floor);
-  for (const EnvelopeSupport::Place& below : supports[place].places) {
-    const DeviceAddress top = address_of(below.top);
-    if (top <= lowest) break;
-    const AddressRange& block = blocks_at_[below.place];
-    if (block.bytes == 0 && IsPast(below.place / 2, place)) continue;
-    const DeviceAddress end = block.begin + block.bytes;
-    lowest = std::max(lowest, block.bytes > 0 && end < top ? end : top);
+// Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
+// entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
+// pages between small blocks would be used in part.
+DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) const {
+  DeviceAddress lowest = std::max(place.floor, from);
+  const Support* support = supports_.data() + place.supports_begin;
+  for (uint32_t left = place.supports; left > 0 && support->top > lowest; --left, ++support) {
+    const Place& below = places_[support->place];
+    if (below.end == 0 && support->past && !place.stays_up) continue;
+    lowest = std::max(lowest, below.end > 0 && below.end < support->top ? below.end : support->top);
   }
   return lowest;
 }
 
-void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes) {
-  const uint32_t place = EnvelopePlaces::PlaceIndex(entry, which);
-  if (place + 1 >= blocks_at_.size()) return;
-  blocks_at_[blocks_at_[place].bytes == 0 ? place : place ^ 1] = {address, bytes};
+void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block) {
+  const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
+  if (block == nullptr || index + 1 >= places_.size()) return;
+  block->place = places_[index].end == 0 ? index : index ^ 1;
+  Place& place = places_[block->place];
+  place.begin = block->begin;
+  place.end = block->end;
+  place.live = block;
 }
 
 void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
   for (const uint32_t which : {0u, 1u}) {
-    const uint32_t place = EnvelopePlaces::PlaceIndex(entry, which);
-    if (place < blocks_at_.size() && blocks_at_[place].begin == address) blocks_at_[place] = {};
+    const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
+    if (index >= places_.size() || places_[index].begin != address) continue;
+    places_[index].begin = places_[index].end = 0;
+    places_[index].live = nullptr;
   }
+}
+
+// Returns whether a block may be placed there without looking for pages.
+inline bool EnvelopeServer::Ready(Place* place, DeviceAddress address, uint64_t bytes) const {
+  const uint64_t begin = pages_->OffsetOf(address), end = begin + bytes / kBlockUnit;
+  const bool known = place->ready_since == static_cast<uint32_t>(pages_->pages_taken()) && begin >= place->ready &&
+                     end <= place->ready_end;
+  return known ? address % pages_->arena().AlignmentOf(bytes) == 0 : BecomesReady(place, {address, bytes});
+}
+
+bool EnvelopeServer::BecomesReady(Place* place, const AddressRange& block) const {
+  const auto taken = static_cast<uint32_t>(pages_->pages_taken());
+  const AddressRange around = pages_->ReadyAround(block);
+  if (around.bytes == 0) return false;
+  uint32_t ready = pages_->OffsetOf(around.begin), ready_end = pages_->OffsetOf(around.begin + around.bytes);
+  if (place->ready_since == taken && ready < place->ready_end && place->ready < ready_end) {  // so both in one area
+    ready = std::min(ready, place->ready);
+    ready_end = std::max(ready_end, place->ready_end);
+  }
+  place->ready = ready;
+  place->ready_end = ready_end;
+  place->ready_since = taken;
+  return true;
+}
+
+// Returns the block below a place. Usually that of the same place as the time before.
+inline ZoneBlock* EnvelopeServer::Below(const Place& place) const {
+  if (place.below != kNone) {
+    ZoneBlock* const guess = places_[place.below].live;
+    if (guess != nullptr && ZoneBlocks::IsBelow(guess, place.planned)) return guess;
+  }
+  return blocks_->zone().Below(place.planned);
+}
+
+bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
+  ZoneBlocks& zone = blocks_->zone();
+  if (change_due() || pages_->changing_pages() || !zone.prepared() || ordinal - taken_first_ >= taken_.size()) {
+    return false;
+  }
+  const RequestSign sign = context_.Sign(units);
+  EnvelopeFollower::Hypothesis next;
+  if (!follower_.Expects(sign, &next)) return false;
+  const uint64_t bytes = units * kBlockUnit;
+  for (uint32_t which = 0; which < 2; ++which) {
+    Place& place = places_[EnvelopePlaces::PlaceIndex(next.entry, which)];
+    if (place.planned == 0) continue;
+    ZoneBlock* const below = Below(place);
+    const DeviceAddress begin = pages_->LowestAbove(below->end, Lowest(place, below->end), place.planned, bytes);
+    if (!Ready(&place, begin, bytes)) return false;
+    ZoneBlock* const claimed = zone.Claim(below, begin, begin + bytes);
+    if (claimed == nullptr) continue;
+    claimed->block = {bytes, units, kNone, ordinal, 0, ordinal, next.entry, true};
+    place.below = below->place;
+    NoteBlock(next.entry, which, claimed);
+    context_.Clear();
+    follower_.Follow(next, sign);
+    follower_.Placed(next.entry);
+    taken_[ordinal - taken_first_] = next.entry;
+    *address = begin;
+    return true;
+  }
+  return false;
+}
+
+bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept {
+  ZoneBlocks& zone = blocks_->zone();
+  if (zone.size() == 0) return false;
+  ZoneBlock** const link = zone.LinkTo(address);
+  if (*link == nullptr || (*link)->place >= places_.size()) return false;
+  const ZoneBlock& found = **link;
+  *units = found.block.units;
+  context_.Add(history->Released(found.block.ordinal));
+  follower_.Released(found.block.envelope_entry);
+  if (Place& place = places_[found.place]; place.live == &found) {
+    place.begin = place.end = 0;
+    place.live = nullptr;
+  }
+  zone.EraseAt(link);
+  return true;
 }
 
 uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
@@ -232,13 +334,14 @@ void EnvelopeServer::NoteMet(uint32_t entry, const EngineRequest& request) {
     if (!apart) return;
     stays_up_.resize(std::max<size_t>(stays_up_.size(), other + 1));
     stays_up_[other] = true;
+    for (const uint32_t which : {0u, 1u}) places_[EnvelopePlaces::PlaceIndex(other, which)].stays_up = true;
   });
 }
 
 void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {
   if (taken_.empty()) taken_first_ = ordinal;
   if (ordinal < taken_first_ || ordinal - taken_first_ >= kMostTaken) return;
-  taken_.resize(std::max<size_t>(taken_.size(), ordinal - taken_first_ + 1), kNone);
+  if (ordinal - taken_first_ >= taken_.size()) taken_.resize(ordinal - taken_first_ + kTakenAhead, kNone);
   taken_[ordinal - taken_first_] = entry;
 }
 

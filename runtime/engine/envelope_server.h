@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "profiler/history.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_request.h"
 #include "runtime/engine/engine_stats.h"
@@ -57,6 +58,12 @@ class EnvelopeServer {
   // history entry. May release the lock for driver calls. Returns the entry, kNone if no place of a likely entry is
   // free and has pages.
   uint32_t Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, DeviceAddress* address);
+  // The short way: serves the request, and notes its release, if that needs no page, no lock, no heap and no choice.
+  // Returns false, with nothing changed, if it does: then call Serve. `ordinal`: that of the request in the history,
+  // which does not have it yet. O(1).
+  bool TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept;
+  // Releases a block at a place: returns true, and its units. `history` notes it. O(1).
+  bool TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept;
   // A block of a monitored request was released. `entry`: that of its place, kNone: it had none.
   void NoteRelease(uint32_t age, uint32_t entry, DeviceAddress address) {
     if (!active()) return;
@@ -75,9 +82,32 @@ class EnvelopeServer {
   Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,
                    const GrowthPolicy& policy, DeviceAddress* address);
   bool JudgeScripts(uint64_t asked, uint64_t planned);
-  bool IsPast(uint32_t entry, uint32_t place) const;
-  DeviceAddress Lowest(uint32_t place, uint32_t offset, DeviceAddress planned) const;
-  void NoteBlock(uint32_t entry, uint32_t which, DeviceAddress address, uint64_t bytes);
+  // A place and its block: one cache line.
+  struct alignas(64) Place {
+    DeviceAddress planned = 0;         // 0: there is none
+    DeviceAddress floor = 0;           // no block of it lies lower
+    DeviceAddress begin = 0, end = 0;  // of its live block; 0: none
+    ZoneBlock* live = nullptr;         // that block
+    uint32_t below = kNone;            // the place of the block that its last one lay above: a guess
+    uint32_t ready = 0, ready_end = 0;  // where its blocks need no look for pages: units from the arena's base, ...
+    uint32_t ready_since = 0;           // ... as long as pages_taken() is this
+    uint32_t supports_begin : 27 = 0;   // in supports_
+    uint32_t supports : 4 = 0;          // at most EnvelopePlaces::kSupports
+    bool stays_up : 1 = false;          // as stays_up_
+  };
+  // Of what lies below a place, as EnvelopeSupport::Place.
+  struct Support {
+    DeviceAddress top = 0;
+    uint32_t place = 0;
+    bool past = false;  // its entry comes before, and not again while the place is in use
+  };
+  void MakePlaces(const EnvelopeScript& script);
+  bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const;
+  DeviceAddress Lowest(const Place& place, DeviceAddress from) const;
+  bool Ready(Place* place, DeviceAddress address, uint64_t bytes) const;
+  [[gnu::noinline]] bool BecomesReady(Place* place, const AddressRange& block) const;
+  ZoneBlock* Below(const Place& place) const;
+  void NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block);
   void ForgetBlock(uint32_t entry, DeviceAddress address);
   void Leave();
   void NoteMet(uint32_t entry, const EngineRequest& request);
@@ -101,8 +131,9 @@ class EnvelopeServer {
   std::vector<uint64_t> marks_;  // not handed out yet: the beginning of an iteration, and the ends
   std::shared_ptr<const EnvelopeScript> pending_;
   EnvelopeFollower follower_;
-  ReleaseContext context_;               // since the last request
-  std::vector<AddressRange> blocks_at_;  // by place of the script (PlaceIndex): its live block; 0 bytes: there is none
+  ReleaseContext context_;     // since the last request
+  std::vector<Place> places_;  // by PlaceIndex
+  std::vector<Support> supports_;
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;

@@ -1,32 +1,21 @@
 #include "runtime/engine/envelope_zone.h"
 
-#include <iterator>
 #include <utility>
 
 namespace hotpack {
 
-void EnvelopeZone::Close() {
-  range_ = {};
-  live_.clear();
-}
-
 bool EnvelopeZone::Claim(DeviceAddress begin, uint64_t bytes) {
-  const auto next = live_.lower_bound(begin);
-  if (next != live_.end() && next->first < begin + bytes) return false;
-  if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > begin) return false;
-  live_.emplace_hint(next, begin, bytes);
+  live_->Prepare();
+  ZoneBlock* const claimed = live_->Claim(live_->Below(begin), begin, begin + bytes);
+  if (claimed == nullptr) return false;
+  claimed->block = {};
   return true;
-}
-
-DeviceAddress EnvelopeZone::EndBelow(DeviceAddress address) const {
-  const auto next = live_.lower_bound(address);
-  return next == live_.begin() ? 0 : std::prev(next)->first + std::prev(next)->second;
 }
 
 std::vector<AddressRange> EnvelopeZone::Live(bool in_zone) const {
   std::vector<AddressRange> live;
-  for (const auto& [begin, bytes] : live_) {
-    if (Contains(begin) == in_zone) live.push_back({begin, bytes});
+  for (const ZoneBlock* block = live_->lowest(); !live_->IsEnd(block); block = block->above) {
+    if (Contains(block->begin) == in_zone) live.push_back({block->begin, block->end - block->begin});
   }
   return live;
 }
@@ -42,12 +31,11 @@ ZoneGap EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area, uint
     }
   };
   const DeviceAddress area_end = area.begin + area.bytes;
-  auto next = live_.lower_bound(area.begin);
-  DeviceAddress from = area.begin;
-  if (next != live_.begin()) from = std::max(from, std::prev(next)->first + std::prev(next)->second);
-  for (; next != live_.end() && next->first < area_end; ++next) {
-    consider(from, next->first);
-    from = next->first + next->second;
+  const ZoneBlock* next = live_->Below(area.begin);
+  DeviceAddress from = std::max(area.begin, next->end);
+  for (next = next->above; !live_->IsEnd(next) && next->begin < area_end; next = next->above) {
+    consider(from, next->begin);
+    from = next->end;
   }
   consider(from, area_end);
   return best;
@@ -55,12 +43,12 @@ ZoneGap EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area, uint
 
 std::vector<AddressRange> EnvelopeZone::EmptyExtents(const Arena& arena, uint64_t chunks) const {
   std::vector<AddressRange> empty;
-  auto below = live_.rbegin();
+  const ZoneBlock* below = live_->highest();
   for (DeviceAddress end = range_.begin + range_.bytes, begin = end; end > range_.begin && chunks > 0; end = begin) {
     const AddressRange extent = arena.ExtentAt(end - 1);
     begin = extent.begin;
-    while (below != live_.rend() && below->first >= end) ++below;
-    const bool used = below != live_.rend() && below->first + below->second > begin;
+    while (!live_->IsEnd(below) && below->begin >= end) below = below->below;
+    const bool used = below->end > begin;
     if (used || !arena.Mapped(begin, arena.chunk())) continue;
     if (empty.empty() || empty.back().begin != end) empty.push_back({end, 0});
     empty.back() = {begin, empty.back().bytes + extent.bytes};

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <memory_resource>
 #include <vector>
 
+#include "runtime/engine/zone_blocks.h"
 #include "runtime/memory/arena.h"
 
 namespace hotpack {
@@ -19,13 +18,17 @@ struct ZoneGap {
   uint64_t bytes = UINT64_MAX;    // of the gap
 };
 
-// Guarded by the engine's lock. O(log blocks) unless noted.
+// Guarded by the engine's lock. O(1) unless noted.
 class EnvelopeZone {
  public:
-  explicit EnvelopeZone(std::pmr::memory_resource* nodes) : live_(nodes) {}
+  explicit EnvelopeZone(ZoneBlocks* live) : live_(live) {}  // must outlive this object
 
-  void Open(const AddressRange& range) { range_ = range; }
-  void Close();
+  // `reservation`: of the arena. The zone and all fragments lie in it.
+  void Open(const AddressRange& range, const AddressRange& reservation) {
+    live_->Open(reservation);
+    range_ = range;
+  }
+  void Close() { range_ = {}; }
   bool open() const { return range_.bytes > 0; }
   const AddressRange& range() const { return range_; }
   bool Contains(DeviceAddress address) const { return address - range_.begin < range_.bytes; }
@@ -34,8 +37,11 @@ class EnvelopeZone {
   // block overlaps it.
   bool Claim(DeviceAddress begin, uint64_t bytes);
   // Returns the end of the live range that begins below `address`; 0: there is none.
-  DeviceAddress EndBelow(DeviceAddress address) const;
-  void Release(DeviceAddress begin) { live_.erase(begin); }
+  DeviceAddress EndBelow(DeviceAddress address) const { return live_->Below(address)->end; }
+  // Gives a claim up, or forgets a block. Does nothing if none begins there.
+  void Release(DeviceAddress begin) {
+    if (ZoneBlock* block = live_->Find(begin); block != nullptr) live_->Erase(block);
+  }
   // Returns the live ranges in the zone, or those outside it, ascending. O(blocks).
   std::vector<AddressRange> Live(bool in_zone) const;
   // Returns the gap of `area` where the fewest chunks are missing; of several, the smallest. The place is a multiple of
@@ -47,7 +53,7 @@ class EnvelopeZone {
 
  private:
   AddressRange range_;
-  std::pmr::map<DeviceAddress, uint64_t> live_;  // begin → bytes
+  ZoneBlocks* const live_;
 };
 
 }  // namespace hotpack

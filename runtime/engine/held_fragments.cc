@@ -57,11 +57,11 @@ void HeldFragments::FreeOutside(const AddressRange& range) {
   if (from < end) arena_->Free(from, end - from);
 }
 
-bool HeldFragments::Contain(const AddressRange& range) const {
+AddressRange HeldFragments::Around(const AddressRange& range) const {
   const auto after =
       std::upper_bound(ranges_.begin(), ranges_.end(), range.begin,
                        [](DeviceAddress begin, const AddressRange& fragment) { return begin < fragment.begin; });
-  return after != ranges_.begin() && Within(range, *std::prev(after));
+  return after != ranges_.begin() && Within(range, *std::prev(after)) ? *std::prev(after) : AddressRange{};
 }
 
 }  // namespace hotpack

@@ -27,7 +27,9 @@ class HeldFragments {
   void FreeOutside(const AddressRange& range);
 
   // Returns whether the range lies in one of them. O(log fragments).
-  bool Contain(const AddressRange& range) const;
+  bool Contain(const AddressRange& range) const { return Around(range).bytes > 0; }
+  // Returns the one that has all of the range; empty: none has.
+  AddressRange Around(const AddressRange& range) const;
 
  private:
   Arena* const arena_;

@@ -349,6 +349,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
   for (const AddressRange& range : empty) {
     if (!envelope_.open()) follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
     work->take_zone.push_back(range);
+    ++pages_taken_;
     if (map_state_ == MapState::kFull) map_state_ = MapState::kPartial;
   }
 }
@@ -357,7 +358,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
 
 bool PageManager::TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments) {
   if (!fragments_.HavePages(fragments) || !TakeAddresses(bytes)) return false;
-  envelope_.Open(zone_);
+  envelope_.Open(zone_, {base_, arena_.bytes()});
   envelope_iterations_ = 0;
   TakeFragments(fragments);
   EndWait();
@@ -369,7 +370,19 @@ void PageManager::RetireEnvelopeZone() {
   if (!envelope_.open()) return;
   const std::vector<AddressRange> in_zone = envelope_.Live(true), outside = envelope_.Live(false);
   envelope_.Close();
+  blocks_->CloseZone();
   RetireZone(in_zone, outside);
+}
+
+AddressRange PageManager::ReadyAround(const AddressRange& block) const {
+  if (block.begin % arena_.AlignmentOf(block.bytes) != 0) return {};
+  if (!InZone(block)) return fragments_.Around(block);
+  if (!IsPlanned(block) || !HasPages(block)) return {};
+  const uint64_t chunk = arena_.chunk();
+  const uint64_t before = (block.begin - base_) % chunk, after = (block.begin + block.bytes - base_) % chunk;
+  const DeviceAddress begin = std::max(zone_.begin, block.begin - before);
+  const DeviceAddress end = std::min(zone_.begin + zone_.bytes, block.begin + block.bytes + (chunk - after) % chunk);
+  return {begin, end - begin};
 }
 
 PageManager::PlaceStatus PageManager::PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes,

@@ -53,7 +53,7 @@ class PageManager {
         follower_(follower),
         blocks_(blocks),
         arena_(memory),
-        envelope_(blocks->nodes()),
+        envelope_(&blocks->zone()),
         wait_(page_wait_us) {}
 
   // --- addresses. O(1) ----------------------------------------------------------------------------------------------
@@ -119,9 +119,20 @@ class PageManager {
   void RetireEnvelopeZone();  // its blocks become ordinary ones
   // Returns the lowest address for a block, not below `lowest` and at most `planned`, above the live block below that.
   DeviceAddress LowestInEnvelope(DeviceAddress lowest, DeviceAddress planned, uint64_t bytes) const {
-    const uint64_t mask = arena_.AlignmentOf(bytes) - 1;
-    return std::min(planned, (std::max(lowest, envelope_.EndBelow(planned)) + mask) & ~mask);
+    return LowestAbove(envelope_.EndBelow(planned), lowest, planned, bytes);
   }
+  // The same, if the live block below `planned` ends at `end_below`.
+  DeviceAddress LowestAbove(DeviceAddress end_below, DeviceAddress lowest, DeviceAddress planned,
+                            uint64_t bytes) const {
+    const uint64_t mask = arena_.AlignmentOf(bytes) - 1;
+    return std::min(planned, (std::max(lowest, end_below) + mask) & ~mask);
+  }
+  // Returns the addresses around a block that places may be handed out in without looking for pages: those of its
+  // chunks in the zone, or its fragment. They stay so while pages_taken() does, and no pages are being changed. Empty:
+  // the block lies elsewhere, is not aligned, or lacks pages. O(chunks of the block).
+  AddressRange ReadyAround(const AddressRange& block) const;
+  uint64_t pages_taken() const { return pages_taken_; }      // times that pages of the zone were taken away
+  bool changing_pages() const { return page_work_; }
   // Places a block at an address of the zone or a fragment. Maps pages where there are none.
   PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);
   // An iteration that the envelope served has ended. After 1, 2, 4, ... of them, gives back the memory outside the zone
@@ -185,7 +196,7 @@ class PageManager {
   void MarkMappedEntries();
   void MapFromFreePages(PageScope& scope, const GrowthPolicy& policy);
   bool TakeAddresses(uint64_t bytes);
-  void AddForeign(DeviceAddress address, uint64_t bytes);
+  void AddForeign(const AddressRange& block);
   void TakeFragments(const std::vector<Fragment>& fragments);
   void FreeOutside(const AddressRange& range);
   uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
@@ -202,6 +213,7 @@ class PageManager {
   Arena arena_;
   EnvelopeZone envelope_;
   uint64_t envelope_iterations_ = 0;  // since the zone was taken
+  uint64_t pages_taken_ = 0;
   PageWait wait_;
   DeviceAddress base_ = 0;
   AddressRange zone_;

@@ -64,7 +64,7 @@ void PlanScheduler::MaybeDetect() {
   const uint64_t count = parts_.history->Count();
   if (Marked(count) || parts_.envelope->change_due()) return;
   if (parts_.envelope->active()) {  // what repeats now may not be marked
-    if (count - last_mark_ > 4 * longest_marked_ + 64) parts_.envelope->Pause();
+    if (count > EnvelopePatience()) parts_.envelope->Pause();
     return;
   }
   ScriptSwitcher& scripts = *parts_.scripts;

@@ -52,6 +52,11 @@ class PlanScheduler {
   // Call after each monitored request that did not take the short path. Searches the history each time it has grown by
   // a sixteenth. While a script is followed, searches only after the job has left it. O(1).
   void MaybeDetect();
+  // Of requests below this ordinal, MaybeDetect has nothing to do while an envelope is followed.
+  uint64_t EnvelopePatience() const {
+    constexpr uint64_t kIterations = 4, kFew = 64;  // so many requests without a mark, and a few
+    return last_mark_ + kIterations * longest_marked_ + kFew;
+  }
   void DetectSoon();  // the job has left its plan: something else may repeat from now on
   // An iteration begins here. One marked iteration suffices for a plan (Sekiyama 2018, §4.1).
   void Mark();

@@ -1,6 +1,7 @@
 // PageManager: the zone and the fragments of the followed script, taken, taken back and retired.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "runtime/engine/page_manager.h"
 
@@ -82,19 +83,21 @@ void PageManager::TakeFragments(const std::vector<Fragment>& fragments) {
 
 // Blocks that lie there are in the way of the script or envelope until their release.
 void PageManager::MakeForeign(const AddressRange& range) {
+  std::vector<AddressRange> met;
   blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
     if (block.foreign) return;
     block.foreign = true;
-    AddForeign(address, block.bytes);
+    met.push_back({address, block.bytes});
   });
+  for (const AddressRange& block : met) AddForeign(block);
 }
 
 // A block lies where the followed script or envelope has places.
-void PageManager::AddForeign(DeviceAddress address, uint64_t bytes) {
+void PageManager::AddForeign(const AddressRange& block) {
   if (envelope_.open()) {
-    envelope_.Claim(address, bytes);
+    blocks_->MoveToZone(block.begin);
   } else {
-    follower_->AddForeign(OffsetOf(address), OffsetOf(address + bytes));
+    follower_->AddForeign(OffsetOf(block.begin), OffsetOf(block.begin + block.bytes));
   }
 }
 

@@ -8,17 +8,14 @@ namespace hotpack {
 namespace {
 
 constexpr size_t kBeam = 24;
-constexpr double kDecay = 0.93;   // of a hypothesis's score, at each request
 constexpr double kStart = 60;     // the score of a position that is known
 constexpr double kMargin = 6;     // hypotheses this far below the best one do not answer
 constexpr double kLost = 40;      // ... are given up
 constexpr int kAheadEntries = 3;  // that a hypothesis may skip
-constexpr int kFits = 4;          // a local score at which nothing else is looked for
 constexpr int kPossible = 2;      // ... at which a successor may be meant
-constexpr int kSeenSize = 4, kSeenContext = 3;
+constexpr int kBetweenSizes = 2, kOtherSize = -5;
 constexpr int kBusyCost = 10;
 constexpr int kStayCost = 4, kSkipCost = 3, kSearchCost = 5;
-constexpr size_t kPast = 16;         // requests that a search compares
 constexpr size_t kCandidates = 400;  // that it looks at
 constexpr double kUnseenShare = 0.02;
 constexpr double kBranchPrior = 0.7;
@@ -32,40 +29,62 @@ void EnvelopeFollower::Start(std::shared_ptr<const EnvelopeScript> script, const
 
 void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live) {
   script_ = std::move(script);
+  steps_ = script_->steps.data();
   live_.assign(script_->entries.size(), 0);
+  scores_.assign(script_->entries.size(), {});
   for (const uint32_t entry : live) ++live_[entry];
   if (beam_.empty() && script_->last_entry != kNone) beam_.push_back({script_->last_entry, kStart, script_->branch});
 }
 
 void EnvelopeFollower::Stop() {
   script_.reset();
+  steps_ = nullptr;
   beam_.clear();
   live_.clear();
-  past_.clear();
+  past_count_ = 0;
 }
 
-bool EnvelopeFollower::Busy(uint32_t entry) const { return live_[entry] > (script_->overlaps[entry] != 0 ? 1u : 0u); }
-
-int EnvelopeFollower::SizeScore(const EnvelopeEntry& entry, uint32_t units) const {
-  if (units == entry.last_units || entry.HasSize(units)) return kSeenSize;
-  if (entry.requests >= 3 && entry.changes == 0) return -5;
-  if (units <= entry.max_units && units >= entry.min_units) return 2;
-  const double ratio = static_cast<double>(units) / (units > entry.max_units ? entry.max_units : entry.min_units);
+int EnvelopeFollower::SizeScore(uint32_t entry, uint32_t units) const {
+  const EnvelopeStep& step = steps_[entry];
+  if (units == step.last_units) return kSeenSize;
+  if (!step.fixed && units <= step.max_units && units >= step.min_units) {  // it may have been seen
+    const uint32_t* size = script_->sizes.data() + step.first_size;
+    for (uint32_t left = step.sizes; left > 1;) {
+      const uint32_t half = left / 2;
+      size += size[half - 1] < units ? half : 0;
+      left -= half;
+    }
+    return step.sizes > 0 && *size == units ? kSeenSize : kBetweenSizes;
+  }
+  if (step.fixed) return kOtherSize;
+  const double ratio = static_cast<double>(units) / (units > step.max_units ? step.max_units : step.min_units);
   return ratio >= 0.5 && ratio <= 1.6 ? 1 : ratio > 0.2 && ratio < 4 ? -1 : -4;
 }
 
 // How well the request fits the entry, in itself.
 int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
-  const EnvelopeEntry& e = script_->entries[entry];
-  const int by_context = e.HasContext(sign.context) ? kSeenContext : e.HasReleases(sign.releases) ? 0 : -3;
-  return SizeScore(e, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
+  const EnvelopeStep& step = steps_[entry];
+  const uint64_t* const contexts = script_->contexts.data() + step.first_context;
+  int by_context = kSeenContext;
+  for (uint32_t i = 0; i == step.contexts || contexts[i] != sign.context; ++i) {
+    if (i < step.contexts) continue;
+    by_context = script_->entries[entry].HasReleases(sign.releases) ? 0 : -3;
+    break;
+  }
+  return SizeScore(entry, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
 }
 
-// Returns the successor of the only likely position that the request stands for: the only one, if the request fits it.
-// Of several: the one that it looks like as it always did, if no other one may be meant.
-uint32_t EnvelopeFollower::Expected(const RequestSign& sign) {
-  if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return kNone;
-  const Hypothesis from = beam_[0];
+// The same for the request that Next is called for.
+int EnvelopeFollower::ScoreNow(uint32_t entry, const RequestSign& sign) {
+  Scored& scored = scores_[entry];
+  if (scored.at != figures_.beam) scored = {figures_.beam, Score(entry, sign)};
+  return scored.score;
+}
+
+// Of the only likely position's successors: the one that the request looks like as it always did, if no other one may be meant.
+bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const {
+  if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
+  const Hypothesis& from = beam_[0];
   const std::vector<EnvelopeEntry::Successor>& successors = script_->entries[from.entry].successors;
   const int enough = successors.size() == 1 ? kFits : kSeenSize + kSeenContext;
   uint32_t entry = kNone;
@@ -73,17 +92,17 @@ uint32_t EnvelopeFollower::Expected(const RequestSign& sign) {
   for (const auto& successor : successors) {
     const int score = Score(successor.entry, sign);
     if (score < kPossible) continue;
-    if (score < enough || entry != kNone) return kNone;
+    if (score < enough || entry != kNone) return false;
     entry = successor.entry;
     fit = score;
   }
-  if (entry == kNone) return kNone;
-  beam_.resize(1);
-  beam_[0] = {entry, from.score * kDecay + fit, script_->NextBranch(from.entry, entry, from.branch)};
-  return entry;
+  if (entry == kNone) return false;
+  const uint32_t branch = successors.size() == 1 ? from.branch : script_->NextBranch(from.entry, entry, from.branch);
+  *next = {entry, from.score * kDecay + fit, branch};
+  return true;
 }
 
-void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, int* best) {
+void EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign, int* best) {
   const EnvelopeEntry& at = script_->entries[from.entry];
   const auto in_branch = [&](const EnvelopeEntry::Successor& successor) {
     for (const auto& [branch, weight] : successor.by_branch) {
@@ -98,7 +117,7 @@ void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, i
   }
   int best_here = -kBusyCost;
   for (const auto& successor : at.successors) {
-    const int fit = Score(successor.entry, sign);
+    const int fit = ScoreNow(successor.entry, sign);
     best_here = std::max(best_here, fit);
     const double share = static_cast<double>(successor.weight) / all;
     const double chance = (in_branch(successor) + kBranchPrior * share) / (branch + kBranchPrior);
@@ -111,7 +130,7 @@ void EnvelopeFollower::Follow(const Hypothesis& from, const RequestSign& sign, i
   const size_t position = script_->positions[from.entry];
   for (int k = 1; k <= kAheadEntries; ++k) {
     const uint32_t entry = order[(position + static_cast<size_t>(k)) % order.size()];
-    const int fit = Score(entry, sign);
+    const int fit = ScoreNow(entry, sign);
     if (fit >= kSeenContext) next_.push_back({entry, from.score * kDecay + fit - kSkipCost - k, from.branch});
   }
   next_.push_back({from.entry, from.score * kDecay - kStayCost, from.branch});  // a request of no entry
@@ -130,13 +149,13 @@ void EnvelopeFollower::Search(const RequestSign& sign) {
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   const auto& order = script_->order;
   for (const uint32_t entry : candidates) {
-    const int fit = Score(entry, sign);
+    const int fit = ScoreNow(entry, sign);
     if (fit < kFits) continue;
     double score = fit, weight = 1;
     size_t position = script_->positions[entry];
-    for (size_t k = 0; k < past_.size() && position > 0; ++k) {
+    for (size_t back = 1; back <= std::min(past_count_, kPast) && position > 0; ++back) {
       weight *= kDecay;
-      score += weight * std::max(-kStayCost, Score(order[--position], past_[k]));
+      score += weight * std::max(-kStayCost, Score(order[--position], Past(back)));
     }
     next_.push_back({entry, score - kSearchCost, 0});
   }
@@ -160,14 +179,14 @@ void EnvelopeFollower::Keep() {
 
 std::vector<uint32_t> EnvelopeFollower::Alternatives() const {
   std::vector<uint32_t> entries;
-  if (past_.empty() || script_ == nullptr) return entries;
-  const uint32_t units = past_.front().units;
+  if (past_count_ == 0 || script_ == nullptr) return entries;
+  const uint32_t units = Past(1).units;
   const auto add = [&](uint32_t entry) {
     if (entries.size() >= kAlternatives || Busy(entry)) return;
     if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
   };
   for (const Hypothesis& each : beam_) {
-    if (SizeScore(script_->entries[each.entry], units) >= 1) add(each.entry);
+    if (SizeScore(each.entry, units) >= 1) add(each.entry);
   }
   const auto range = script_->by_units.equal_range(units);
   for (auto it = range.first; it != range.second; ++it) add(it->second);
@@ -176,30 +195,26 @@ std::vector<uint32_t> EnvelopeFollower::Alternatives() const {
 
 uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
   if (script_ == nullptr || script_->entries.empty()) return kNone;
-  uint32_t answer = Expected(sign);
-  if (answer != kNone) {
-    ++figures_.expected;
-  } else {
-    ++figures_.beam;
-    next_.clear();
-    int best = -kBusyCost;
-    for (const Hypothesis& from : beam_) Follow(from, sign, &best);
-    if (best < kFits) {
-      ++figures_.searches;
-      Search(sign);
-    }
-    Keep();
-    for (const Hypothesis& each : beam_) {
-      if (each.score < beam_[0].score - kMargin) break;
-      if (Busy(each.entry)) continue;
-      if (Score(each.entry, sign) < 1 && SizeScore(script_->entries[each.entry], sign.units) < 1) continue;
-      answer = each.entry;
-      break;
-    }
+  if (Hypothesis next; Expects(sign, &next)) {
+    Follow(next, sign);
+    return next.entry;
   }
-  past_.push_front(sign);
-  if (past_.size() > kPast) past_.pop_back();
-  return answer;
+  ++figures_.beam;
+  next_.clear();
+  int best = -kBusyCost;
+  for (const Hypothesis& from : beam_) Spread(from, sign, &best);
+  if (best < kFits) {
+    ++figures_.searches;
+    Search(sign);
+  }
+  Keep();
+  Remember(sign);
+  for (const Hypothesis& each : beam_) {
+    if (each.score < beam_[0].score - kMargin) break;
+    if (Busy(each.entry)) continue;
+    if (Score(each.entry, sign) >= 1 || SizeScore(each.entry, sign.units) >= 1) return each.entry;
+  }
+  return kNone;
 }
 
 }  // namespace hotpack

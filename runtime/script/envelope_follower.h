@@ -2,8 +2,8 @@
 // the job is.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -27,6 +27,30 @@ class EnvelopeFollower {
   // O(beam · successors), or O(candidates) if no expected one fits.
   uint32_t Next(const RequestSign& sign);
 
+  // The usual request, in two parts, for a caller that serves it only in between.
+  struct Hypothesis {
+    uint32_t entry;
+    double score;
+    uint32_t branch;
+  };
+  // Returns whether the request is that of the only likely position's successor, and sets *next to it. Changes nothing.
+  bool Expects(const RequestSign& sign, Hypothesis* next) const {
+    if (beam_.size() != 1) return Chooses(sign, next);
+    const Hypothesis& from = beam_[0];
+    const uint32_t entry = steps_[from.entry].successor;
+    if (entry == kNone || steps_[entry].context != sign.context || Busy(entry)) return Chooses(sign, next);
+    const int fit = kSeenContext + (sign.units == steps_[entry].last_units ? kSeenSize : SizeScore(entry, sign.units));
+    *next = {entry, from.score * kDecay + fit, from.branch};
+    return fit >= kFits;
+  }
+  // Goes on to what Expects returned for the request, as Next does.
+  void Follow(const Hypothesis& next, const RequestSign& sign) {
+    if (beam_.size() != 1) beam_.resize(1);
+    beam_[0] = next;
+    ++figures_.expected;
+    Remember(sign);
+  }
+
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
   // those that were seen with its size. At most kAlternatives. O(beam + entries of the size).
   static constexpr size_t kAlternatives = 32;
@@ -45,23 +69,34 @@ class EnvelopeFollower {
   const Figures& figures() const { return figures_; }
 
  private:
-  struct Hypothesis {
-    uint32_t entry;
-    double score;
-    uint32_t branch;
-  };
-  bool Busy(uint32_t entry) const;
-  int SizeScore(const EnvelopeEntry& entry, uint32_t units) const;
+  static constexpr size_t kPast = 16;    // requests that a search compares
+  static constexpr double kDecay = 0.93;  // of a hypothesis's score, at each request
+  static constexpr int kFits = 4;         // a local score at which nothing else is looked for
+  static constexpr int kSeenSize = 4, kSeenContext = 3;
+
+  bool Busy(uint32_t entry) const { return live_[entry] > (steps_[entry].overlaps ? 1u : 0u); }
+  bool Chooses(const RequestSign& sign, Hypothesis* next) const;
+  int SizeScore(uint32_t entry, uint32_t units) const;
   int Score(uint32_t entry, const RequestSign& sign) const;
-  uint32_t Expected(const RequestSign& sign);
-  void Follow(const Hypothesis& from, const RequestSign& sign, int* best);
+  int ScoreNow(uint32_t entry, const RequestSign& sign);
+  void Spread(const Hypothesis& from, const RequestSign& sign, int* best);
   void Search(const RequestSign& sign);
   void Keep();
+  void Remember(const RequestSign& sign) { past_[past_count_++ % kPast] = sign; }
+  // The request `back` requests before the next one, from 1.
+  const RequestSign& Past(size_t back) const { return past_[(past_count_ - back) % kPast]; }
 
   std::shared_ptr<const EnvelopeScript> script_;
+  const EnvelopeStep* steps_ = nullptr;  // the script's
   std::vector<uint32_t> live_;  // blocks, by entry
+  struct Scored {
+    uint64_t at = 0;  // Figures::beam: of the request that it was computed for
+    int score = 0;
+  };
+  std::vector<Scored> scores_;  // by entry: hypotheses next to each other meet the same entries
   std::vector<Hypothesis> beam_, next_;
-  std::deque<RequestSign> past_;  // the last requests, the latest first
+  std::array<RequestSign, kPast> past_;  // the last requests, a ring
+  uint64_t past_count_ = 0;              // since the start
   Figures figures_;
 };
 

@@ -12,8 +12,9 @@ namespace {
 
 uint64_t ScriptBytes(const EnvelopeScript& script) {
   constexpr uint64_t kNode = 4 * sizeof(uint64_t), kBucket = sizeof(void*);  // of a hash table
-  uint64_t bytes = sizeof(script) + (script.order.capacity() + script.positions.capacity()) * sizeof(uint32_t) +
-                   script.overlaps.capacity();
+  uint64_t bytes = sizeof(script) + script.steps.capacity() * sizeof(EnvelopeStep) +
+                   (script.order.capacity() + script.positions.capacity() + script.sizes.capacity()) * sizeof(uint32_t) +
+                   script.contexts.capacity() * sizeof(uint64_t);
   for (const EnvelopeEntry& entry : script.entries) bytes += entry.HostBytes();
   for (const auto* table : {&script.by_context, &script.by_units})
     bytes += table->size() * kNode + table->bucket_count() * kBucket;
@@ -22,6 +23,28 @@ uint64_t ScriptBytes(const EnvelopeScript& script) {
   for (const EnvelopeSupport& support : script.places->supports)
     bytes += sizeof(support) + support.places.capacity() * sizeof(support.places[0]);
   return bytes;
+}
+
+// Adds the step of the entry that has none yet.
+void AddStep(bool overlaps, EnvelopeScript* script) {
+  constexpr uint32_t kSeen = 3;  // requests after which a size that has not changed counts as fixed
+  const EnvelopeEntry& entry = script->entries[script->steps.size()];
+  EnvelopeStep step;
+  if (!entry.contexts.empty()) step.context = entry.contexts.back();
+  if (entry.successors.size() == 1) step.successor = entry.successors[0].entry;
+  step.last_units = entry.last_units;
+  step.max_units = entry.max_units;
+  step.min_units = entry.min_units;
+  step.first_size = static_cast<uint32_t>(script->sizes.size());
+  step.first_context = static_cast<uint32_t>(script->contexts.size());
+  step.sizes = static_cast<uint16_t>(entry.sizes.size());
+  step.contexts = static_cast<uint16_t>(entry.contexts.size());
+  step.fixed = entry.requests >= kSeen && entry.changes == 0;
+  step.overlaps = overlaps;
+  script->sizes.insert(script->sizes.end(), entry.sizes.begin(), entry.sizes.end());
+  std::sort(script->sizes.begin() + step.first_size, script->sizes.end());
+  script->contexts.insert(script->contexts.end(), entry.contexts.begin(), entry.contexts.end());
+  script->steps.push_back(step);
 }
 
 }  // namespace
@@ -76,7 +99,7 @@ std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelop
   script->last_entry = envelope.last_entry();
   script->branch = envelope.branch();
   script->places = std::move(places);
-  for (uint32_t e = 0; e < script->entries.size(); ++e) script->overlaps.push_back(envelope.moments().Overlaps(e));
+  for (uint32_t e = 0; e < script->entries.size(); ++e) AddStep(envelope.moments().Overlaps(e) != 0, script.get());
   for (const uint32_t e : script->order) {
     for (const uint64_t context : script->entries[e].contexts) script->by_context.emplace(context, e);
     for (const uint32_t units : script->entries[e].sizes) script->by_units.emplace(units, e);

@@ -50,16 +50,19 @@ unbroken "a zone taken back, unchanged" runtime/engine/script_zone.cc "retaken_ 
 mutant "blocks in a zone that is taken back" runtime/engine/script_zone.cc \
   "if (std::exchange(retaken_, false)) MakeForeign(zone_);" "retaken_ = false;"
 check=of_other_iterations
-unbroken "an envelope, unchanged" runtime/engine/envelope_zone.cc "live_.clear();" "live_.clear();  "
-mutant "a place of an envelope, and the block above it" runtime/engine/envelope_zone.cc \
-  "if (next != live_.end() && next->first < begin + bytes) return false;" ""
-mutant "a place of an envelope, and the block below it" runtime/engine/envelope_zone.cc \
-  "if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > begin) return false;" ""
+unbroken "an envelope, unchanged" runtime/engine/envelope_zone.cc "claimed->block = {};" "claimed->block = {};  "
+mutant "a place of an envelope, and the block above it" runtime/engine/zone_blocks.h \
+  "if (below->above->begin < end) return nullptr;" ""
+mutant "a place of an envelope, and the block below it" runtime/engine/zone_blocks.h \
+  "if (below->end > begin) return nullptr;" ""
+mutant "a wrong guess of the block below a place" runtime/engine/zone_blocks.h \
+  "return block->begin < address && block->above->begin >= address;" "return block->begin < address;"
 mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
-  "const bool used = below != live_.rend() && below->first + below->second > begin;" "const bool used = false;"
+  "const bool used = below->end > begin;" "const bool used = false;"
+mutant "a place whose pages were taken since it was ready" runtime/engine/page_manager.cc "++pages_taken_;" ""
 mutant "a place across the end of a fragment" runtime/engine/page_manager.cc \
   "if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;" ""
-mutant "a block that lay in a fragment before" runtime/engine/script_zone.cc "AddForeign(address, block.bytes);" ""
+mutant "a block that lay in a fragment before" runtime/engine/script_zone.cc "for (const AddressRange& block : met) AddForeign(block);" ""
 mutant "a place of an envelope without pages" runtime/engine/page_manager.cc \
   "if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;" "return PlaceStatus::kPlaced;"
 mutant "blocks of an envelope that has ended" runtime/engine/page_manager.cc \
