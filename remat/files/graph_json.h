@@ -1,4 +1,5 @@
-// Graphs as JSON (docs/planner.md). Version 2 is a recorded step of PyTorch (docs/graph_format.md).
+// Graphs as JSON (docs/planner.md). Also recorded steps of PyTorch, format hotpack-step
+// (docs/graph_format.md).
 //
 //   {"format": "hotpack-graph", "version": 1,
 //    "storages": [{"name": "x", "bytes": 4096, "given": true}, {"name": "y", "bytes": 4096}, ...],

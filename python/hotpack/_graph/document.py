@@ -9,7 +9,7 @@ from .kinds import Kinds
 from .recorder import Operator, Recorder
 from .values import BEFORE, Value
 
-FORMAT, VERSION = "hotpack-graph", 2
+FORMAT, VERSION = "hotpack-step", 1
 GIVEN_LINE = "(before the step)"
 NO_MODULE = "(no module)"
 
@@ -108,6 +108,11 @@ class Step:
     def _is_outside(self, operator: Operator) -> bool:
         used = operator.reads + operator.writes + operator.updates
         return bool(used) and all(number in self._outside for number in used)
+
+    def _comes_in(self, operator: Operator) -> bool:
+        """It copies from another device, where the program may let go of the source."""
+        return (any(number in self._outside for number in operator.reads)
+                and any(number not in self._outside for number in operator.writes + operator.updates))
 
     # The peak.
 
@@ -243,7 +248,8 @@ class Step:
                 entry["once"] = True
             else:
                 for key, is_so in (("heavy", traits.heavy), ("random", traits.random), ("collective", traits.collective),
-                                   ("once", traits.foreign), ("unrepeatable", traits.atomic)):
+                                   ("once", traits.foreign or self._comes_in(operator)),
+                                   ("unrepeatable", traits.atomic)):
                     if is_so:
                         entry[key] = True
             if operator.flops:

@@ -66,6 +66,7 @@ class Recorder:
         self.timers: Any = None  # costs.Timers
         self.updating = False  # an optimizer steps
         self.on = False
+        self.error: Optional[str] = None
         self.last_backward = -1
         self._lines = places.Lines(torch)
         self._observer = observer
@@ -119,16 +120,28 @@ class Recorder:
         traits = self._traits.get(func)
         if traits is None:
             traits = self._traits[func] = Traits(self.torch, func)
-        arguments = self._tensors_in(args, kwargs)
-        operator = self._begin(func, traits, args, kwargs, arguments)
+        try:
+            arguments = self._tensors_in(args, kwargs)
+            operator = self._begin(func, traits, args, kwargs, arguments)
+        except Exception as error:
+            self._give_up(error)
+            return func(*args, **kwargs)
         number = len(self.operators) - 1
         try:
             out = func(*args, **kwargs)
         except BaseException:
             self._failed(operator)
             raise
-        self._end(operator, number, func, args, kwargs, arguments, out)
+        try:
+            self._end(operator, number, func, args, kwargs, arguments, out)
+        except Exception as error:
+            self._give_up(error)
         return out
+
+    def _give_up(self, error: Exception) -> None:
+        """A fault of this recorder: the program goes on without it."""
+        self.error = f"{type(error).__name__}: {error}"
+        self.on = False
 
     def _tensors_in(self, *nested: Any) -> "list[Any]":
         found: list[Any] = []
