@@ -125,8 +125,8 @@ int Record(RunOptions options) {
 void AddRecordCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<RunOptions>();
   options->subcommand = "record";
-  CLI::App* command =
-      app.add_subcommand("record", "Records what a program asks for, served by the driver; or the graph of a training step");
+  CLI::App* command = app.add_subcommand(
+      "record", "Records what a program asks for, served by the driver; or the graph of a training step");
   AddOutputOption(command, "-o,--out", &options->trace, "The recording, a trace file; further processes add .PROCESS");
   CLI::Option* graph = AddOutputOption(
       command, "--graph", &options->graph,

@@ -83,7 +83,8 @@ void PrintPlaces(const Graph& graph, const remat::Schedule& schedule) {
     ran[number] = true;
   }
   std::vector<std::pair<std::string, std::pair<remat::Nanoseconds, uint64_t>>> rows(again.begin(), again.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   for (size_t i = 0; i < std::min(rows.size(), kMax); ++i) {
     printf("%s%s, %s, %.3f ms\n", i == 0 ? "again        " : "             ", rows[i].first.c_str(),
            CountText(rows[i].second.second, "run").c_str(), static_cast<double>(rows[i].second.first) / 1e6);

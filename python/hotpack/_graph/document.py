@@ -247,11 +247,9 @@ class Step:
             if traits is None:
                 entry["once"] = True
             else:
-                for key, is_so in (("heavy", traits.heavy), ("random", traits.random), ("collective", traits.collective),
-                                   ("once", traits.foreign or self._comes_in(operator)),
-                                   ("unrepeatable", traits.atomic)):
-                    if is_so:
-                        entry[key] = True
+                flags = {"heavy": traits.heavy, "random": traits.random, "collective": traits.collective,
+                         "once": traits.foreign or self._comes_in(operator), "unrepeatable": traits.atomic}
+                entry.update({key: True for key, is_so in flags.items() if is_so})
             if operator.flops:
                 entry["flops"] = int(operator.flops)
             if operator.node is not None:

@@ -22,8 +22,8 @@ _STATISTICS = {
 _ATOMIC = frozenset(
     f"aten::{name}" for name in (
         "_adaptive_avg_pool2d_backward", "_ctc_loss_backward", "_embedding_bag_dense_backward",
-        "adaptive_max_pool2d_backward", "avg_pool3d_backward", "embedding_dense_backward", "fractional_max_pool2d_backward",
-        "grid_sampler_2d_backward", "grid_sampler_3d_backward", "histc", "index_add", "index_add_", "kthvalue",
+        "adaptive_max_pool2d_backward", "avg_pool3d_backward", "embedding_dense_backward",
+        "fractional_max_pool2d_backward", "grid_sampler_2d_backward", "grid_sampler_3d_backward", "histc", "index_add", "index_add_", "kthvalue",
         "max_pool3d_with_indices_backward", "max_unpool2d", "nll_loss2d_backward", "nll_loss2d_forward", "put_",
         "reflection_pad1d_backward", "reflection_pad2d_backward", "replication_pad1d_backward",
         "replication_pad2d_backward", "replication_pad3d_backward", "scatter_add", "scatter_add_", "scatter_reduce",
