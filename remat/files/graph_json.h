@@ -21,7 +21,8 @@ namespace hotpack::remat {
 // one more operator, "release", where the program frees what it held beyond the last use.
 absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view name);
 
-// Returns the text of a graph, without `held` and `released_after`. A name that is used twice gets a number appended. Thread-safe.
+// Returns the text of a graph, without `held` and `released_after`. A name that is used twice gets a number appended.
+// Thread-safe.
 std::string FormatGraphJson(const Graph& graph);
 
 }  // namespace hotpack::remat

@@ -1,7 +1,7 @@
 """From a recorded step to its document (docs/graph_format.md)."""
 
 import json
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import costs, places
 from .blocks import Block, Blocks
@@ -67,7 +67,8 @@ class Step:
         """By operator: the bytes that values, and blocks of no tensor, take while it runs. Sets the workspaces."""
         count = len(self._operators)
         change = [0] * (count + 1)
-        for life in [*self._values, *self._workspaces]:
+        lives: list[Union[Value, Block]] = [*self._values, *self._workspaces]
+        for life in lives:
             if life.released is not None and life.released < 0:
                 continue
             change[max(life.born, 0)] += life.bytes

@@ -1,7 +1,7 @@
 """Records the operators of one step, below autograd, with the values that they read, write and change.
 
-torch.utils._python_dispatch.TorchDispatchMode sees every kernel with its exact arguments, in backward threads too. Views
-make no operator. What a kernel calls itself is not seen.
+torch.utils._python_dispatch.TorchDispatchMode sees every kernel with its exact arguments, in backward threads too.
+Views make no operator. What a kernel calls itself is not seen.
 """
 
 import contextlib
@@ -72,7 +72,8 @@ class Recorder:
         self._observer = observer
         self._tensor_numbers: dict[tuple[Any, ...], int] = {}
         self._traits: dict[Any, Traits] = {}
-        self._by_sequence: dict[int, tuple[Optional[int], places.Place]] = {}  # an autograd node's number: its forward operator
+        # By an autograd node's number: its forward operator, if it is none that makes a view.
+        self._by_sequence: dict[int, tuple[Optional[int], places.Place]] = {}
         self._newest = self._sequence()
         self._task = -1
         self._quiet = 0
@@ -285,7 +286,8 @@ class Recorder:
                 value.place = operator.place
                 value.seen_at = count
                 operator.writes.append(value.number)
-        if not made and not operator.updates and not operator.writes and not operator.statistics and (results or not operator.reads):
+        if not made and not (operator.updates or operator.writes or operator.statistics or
+                             (operator.reads and not results)):
             if number == len(self.operators) - 1:  # a view, or nothing at all
                 self._forget(operator, number)
                 return

@@ -138,7 +138,9 @@ class Session:
             self._note_step()
             raise Error(recorder.error)
         events = self._events.take(count) if self._events is not None else None
-        blocks = self._events.blocks(events, recorder.operators) if self._events is not None and events is not None else None
+        blocks = None
+        if self._events is not None and events is not None:
+            blocks = self._events.blocks(events, recorder.operators)
         measured = recorder.timers is not None
         if measured:
             self._torch.cuda.synchronize()
