@@ -96,10 +96,12 @@ Recorded GraphSummary(const RunOptions& options, fs::file_time_type before) {
   const nlohmann::json document = nlohmann::json::parse(file, nullptr, false);
   if (document.is_discarded() || !document.contains("peak")) return {false, options.graph + ": no graph"};
   const uint64_t peak = document["peak"].value("bytes", uint64_t{0});
+  constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+  const uint64_t budget = peak / 5 * 4;
   return {true, "step " + std::to_string(options.graph_step) + ": " +
                     CountText(document["operators"].size(), "operator") + ", live peak " + FormatSize(peak) +
                     ". Next: hotpack plan " + options.graph + " --budget " +
-                    std::to_string(peak / 5 * 4 / (uint64_t{1} << 20)) + "MiB"};
+                    (budget < 10 * kMebibyte ? std::to_string(budget) : std::to_string(budget / kMebibyte) + "MiB")};
 }
 
 int Record(RunOptions options) {

@@ -22,7 +22,8 @@ _STATISTICS = {
 _ATOMIC = frozenset(
     f"aten::{name}" for name in (
         "_adaptive_avg_pool2d_backward", "_ctc_loss_backward", "_embedding_bag_dense_backward",
-        "adaptive_max_pool2d_backward", "avg_pool3d_backward", "embedding_dense_backward", "fractional_max_pool2d_backward",
+        "adaptive_max_pool2d_backward", "avg_pool3d_backward", "embedding_dense_backward",
+        "fractional_max_pool2d_backward",
         "grid_sampler_2d_backward", "grid_sampler_3d_backward", "histc", "index_add", "index_add_", "kthvalue",
         "max_pool3d_with_indices_backward", "max_unpool2d", "nll_loss2d_backward", "nll_loss2d_forward", "put_",
         "reflection_pad1d_backward", "reflection_pad2d_backward", "replication_pad1d_backward",
@@ -48,7 +49,8 @@ class Traits:
         first = True
         for number, argument in enumerate(func._schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
-                self.writes.append((number, argument.name, getattr(argument, "is_out", False) or (overwrites and first)))
+                whole = getattr(argument, "is_out", False) or (overwrites and first)
+                self.writes.append((number, argument.name, whole))
                 first = False
         self.statistics = _STATISTICS.get(self.name)
         tags = getattr(func, "tags", ())
