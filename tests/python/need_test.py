@@ -58,6 +58,17 @@ raise RuntimeError("it was not ended")
 """
 
 
+class SimulateTest(unittest.TestCase):
+    def test_a_size_that_is_none_is_refused_at_once(self):
+        import hotpack
+
+        for memory in ("lots", "", "-3G", "1K", "0", "16 monkeys"):
+            with self.subTest(memory), self.assertRaisesRegex(hotpack.Error, "no size of at least 2M"):
+                hotpack.simulate(memory=memory)
+        with self.assertRaisesRegex(hotpack.Error, "devices=65"):
+            hotpack.simulate(memory="24GiB", devices=65)
+
+
 class ProgramTest(unittest.TestCase):
     def test_a_training_program(self):
         with tempfile.TemporaryDirectory() as folder:

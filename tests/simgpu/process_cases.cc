@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -64,6 +65,32 @@ void BigDevice() {
 }
 
 // SIMGPU_MEMORY=8M: four pages.
+// SIMGPU_VALUES=small: what is large reads as zeros and takes no memory, what is small reads as written.
+void SmallValues() {
+  Start();
+  constexpr size_t kLarge = 256 << 20, kSmall = 4096;
+  const std::vector<char> ones(kLarge, 1);
+  std::vector<char> back(kLarge, 2);
+  const uint64_t before = ResidentBytes();
+  CUdeviceptr p = 0;
+  MUST(cuMemAlloc(&p, 2 * kLarge));
+  MUST(cuMemcpyHtoD(p + kSmall, ones.data(), kSmall));  // the bytes behind the memory exist from now on
+  MUST(cuMemcpyHtoD(p + kLarge, ones.data(), kLarge));
+  MUST(cuMemsetD8(p + kLarge, 3, kLarge));
+  MUST(cuMemcpyDtoD(p + kLarge, p, kLarge / 2));
+  CHECK(kSanitized || ResidentBytes() < before + (16u << 20));
+  MUST(cuMemcpyDtoH(back.data(), p, kSmall * 3));
+  CHECK(back[kSmall - 1] == 0 && back[kSmall] == 1 && back[2 * kSmall - 1] == 1 && back[2 * kSmall] == 0);
+  MUST(cuMemcpyDtoH(back.data(), p + kLarge, kLarge));
+  CHECK(std::count(back.begin(), back.end(), 0) == static_cast<ptrdiff_t>(kLarge));
+  MUST(cuMemcpyHtoD(p, ones.data(), kLarge));  // over what was small: zeros too
+  MUST(cuMemcpyDtoH(back.data(), p, kSmall * 3));
+  CHECK(back[kSmall] == 0);
+  std::vector<char> host(kLarge, 4);
+  MUST(cuMemcpy(reinterpret_cast<CUdeviceptr>(host.data()), reinterpret_cast<CUdeviceptr>(ones.data()), kLarge));
+  CHECK(host[0] == 1 && host[kLarge - 1] == 1);  // host memory is the program's
+}
+
 void OutOfMemory() {
   Start();
   CUdeviceptr a = 0, b = 0;
@@ -249,6 +276,7 @@ void HostAccess() {
 
 using Case = void (*)();
 const std::map<std::string, Case> kCases = {{"BigDevice", BigDevice},
+                                            {"SmallValues", SmallValues},
                                             {"OutOfMemory", OutOfMemory},
                                             {"PoolGivesWay", PoolGivesWay},
                                             {"Fails", Fails},

@@ -22,6 +22,7 @@ CheckedOutcome Case(const std::string& name, const std::string& settings = "") {
   } while (false)
 
 TEST(Process, BigDeviceOnASmallMachine) { EXPECT_CLEAN(Case("BigDevice", "SIMGPU_MEMORY=80G")); }
+TEST(Process, LargeValuesTakeNoMemory) { EXPECT_CLEAN(Case("SmallValues", "SIMGPU_VALUES=small")); }
 TEST(Process, OutOfMemoryIsExact) { EXPECT_CLEAN(Case("OutOfMemory", "SIMGPU_MEMORY=8M")); }
 TEST(Process, PoolsGiveWay) { EXPECT_CLEAN(Case("PoolGivesWay", "SIMGPU_MEMORY=8M")); }
 TEST(Process, NothingWorksBeforeInit) { EXPECT_CLEAN(Case("BeforeInit")); }

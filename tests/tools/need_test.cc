@@ -111,6 +111,25 @@ TEST(NeedTest, ItSeesTheDeviceThatItIsGiven) {
   EXPECT_THAT(outcome.err, HasSubstr("ended with code "));
 }
 
+// What `run` is given in addition: the smallest device suffices as a device and as a limit, one of 2 MiB less does not.
+TEST(NeedTest, MemoryAndLimitOfARun) {
+  const uint64_t smallest = NeedJson({}, Replay(kCarried))["hotpack"]["smallest_device"];
+  for (const char* option : {"--memory", "--limit"}) {
+    const auto run = [&](uint64_t bytes) {
+      std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", option, std::to_string(bytes), "--"};
+      const std::vector<std::string> replay = Replay(kCarried);
+      command.insert(command.end(), replay.begin(), replay.end());
+      return RunProgram(command, {{"LD_PRELOAD", ""}});
+    };
+    EXPECT_EQ(run(smallest).code, 0) << option;
+    const Outcome less = run(smallest - (2 << 20));
+    EXPECT_EQ(less.code, 1) << option;
+    EXPECT_THAT(less.err, HasSubstr("out of memory")) << option;
+    const bool limited = std::string(option) == "--limit";
+    EXPECT_EQ(less.err.find("is beyond the limit of ") != std::string::npos, limited) << less.err;
+  }
+}
+
 void ExpectRefused(const Outcome& outcome, const std::string& word) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.out, "");

@@ -41,6 +41,11 @@ class CountedDevice : public DeviceMemory {
     window_peak_ = std::max(window_peak_, held_);
     return MemoryStatus::kOk;
   }
+  // A request that the arena does not serve: a block of the driver's own. Returns no handle if the device is full.
+  ChunkHandle CreateDriverBlock(uint64_t bytes) {
+    ChunkHandle block = 0;
+    return CreateChunk((bytes + kChunk - 1) / kChunk * kChunk, &block) == MemoryStatus::kOk ? block : 0;
+  }
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override {
     std::lock_guard lock(mutex_);
     ++calls_;
@@ -144,6 +149,7 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
   struct LiveBlock {
     DeviceAddress address;
     uint64_t bytes;
+    ChunkHandle driver_block;  // 0: the arena's
   };
   absl::flat_hash_map<uint64_t, LiveBlock> live;
   const bool windowed = recording.window_begin < recording.window_end;
@@ -160,7 +166,11 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
     if (event.kind == EventKind::kRelease) {
       auto block = live.find(event.id);
       if (block == live.end()) continue;
-      engine.Release(block->second.address, event.stream);
+      if (block->second.driver_block != 0) {
+        device.ReleaseChunk(block->second.driver_block);
+      } else {
+        engine.Release(block->second.address, event.stream);
+      }
       iterations.Release(block->second.bytes);
       live.erase(block);
       ++position;
@@ -170,13 +180,19 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
     if (windowed && position == recording.window_end) replay.reserved_window = device.window_peak();
     DeviceAddress address = 0;
     const EngineStatus status = engine.Allocate(event.bytes, event.stream, &address);
-    if (status != EngineStatus::kOk) {
+    ChunkHandle driver_block = 0;
+    if (status == EngineStatus::kOutOfMemory) {  // as preload/capi/allocate.cc does
+      engine.NotePassedThrough();
+      engine.Trim();
+      driver_block = device.CreateDriverBlock(event.bytes);
+    }
+    if (status != EngineStatus::kOk && driver_block == 0) {
       replay.out_of_memory = true;
       replay.failed_request = request;
       replay.failed_bytes = event.bytes;
       break;
     }
-    live[event.id] = {address, event.bytes};
+    live[event.id] = {address, event.bytes, driver_block};
     iterations.Request(event.bytes);
     ++request;
     ++position;

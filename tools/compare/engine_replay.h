@@ -31,7 +31,8 @@ struct EngineReplay {
   uint64_t planning_ns = 0;  // processor time of the planner's thread
 };
 
-// Plays the recorded events, marks included, on an arena with chunks of 2 MiB, as `hotpack run --simulate` does. Plans
+// Plays the recorded events, marks included, on an arena with chunks of 2 MiB, as `hotpack run --simulate` does. What
+// the arena cannot serve is the driver's to serve, in chunks of its own, after a trim of the arena. Plans
 // come in logical time (EngineOptions::logical_time), so the result is the same on every machine.
 // `recording` is TakeRecording(trace); capacity: bytes, 0: no limit. Takes about 0.2 microseconds an event, and at most
 // about kLogicalPlanLimitNs of computing for each plan. `extents`: how large

@@ -126,7 +126,8 @@ void AddSteps(const Need& need, std::string* text) {
   } else {
     *text += "; memory does not grow from step to step\n";
   }
-  if (need.repeats_known && !need.same_requests) {
+  const size_t count = need.steps.size();
+  if (need.repeats_known && !need.same_requests && need.steps[count - 1].live_peak != need.steps[count - 2].live_peak) {
     *text += "the steps differ: the largest of those seen counts, so give the longest batch\n";
   }
 }
