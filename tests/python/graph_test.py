@@ -204,6 +204,9 @@ class ReplayTest(unittest.TestCase):
                 self.assertTrue(opaque or same_bits(again, kept), entry)
                 compared += 1
         self.assertGreater(compared, 20)
+        temporary = [storage for storage in document["storages"] if storage["kind"] == "temporary"]
+        self.assertTrue(all(storage["held"] for storage in temporary), temporary)
+        self.assertLessEqual(sum(storage["released"] is None for storage in temporary), 1)  # the loss
         peak = document["peak"]
         for parts in (peak["by_kind"].values(), [row["bytes"] for row in peak["by_module"]], [row["bytes"] for row in peak["by_line"]]):
             self.assertEqual(sum(parts), peak["bytes"])
