@@ -14,6 +14,8 @@ import torch
 from hotpack import _marks
 from hotpack._graph import calls, recorder, session
 from hotpack._graph.recorder import Observer
+from torch._C import _len_torch_dispatch_stack
+from torch.utils._python_dispatch import TorchDispatchMode
 
 BUILD = Path(os.environ["HOTPACK_BUILD"])
 HOTPACK = str(BUILD / "bin" / "hotpack")
@@ -53,6 +55,10 @@ def flat(nested):
 def same_bits(one, other):
     return one.dtype == other.dtype and one.size() == other.size() and torch.equal(
         one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8))
+
+
+def same_storage(one, other):
+    return torch.equal(*(torch.empty(0, dtype=torch.uint8).set_(storage) for storage in (one, other)))
 
 
 class Replay:
@@ -183,7 +189,13 @@ class ReplayTest(unittest.TestCase):
             if id(operator) in contents.states:
                 self.assertTrue(entry["random"])
                 torch.set_rng_state(contents.states[id(operator)])
+            given = {self.name_of(document, item) for item in references([entry["call"]["args"], *entry["call"].get("kwargs", {}).values()])}
+            before = {name: replay.storages[name].clone() for name in given}
             results, arguments = replay.run(entry)
+            writes = {name for key in ("writes", "updates", "statistics") for name in entry.get(key, [])}
+            self.assertLessEqual({name for name in given if not same_storage(before[name], replay.storages[name])}, writes, entry)
+            if not entry["name"].endswith("_like"):
+                self.assertLessEqual(given, writes | set(entry.get("reads", [])), entry)
             if "empty" in entry["name"]:
                 continue
             for again, kept in zip(results + arguments, sum(contents.results[id(operator)], [])):
@@ -192,11 +204,18 @@ class ReplayTest(unittest.TestCase):
                 self.assertTrue(opaque or same_bits(again, kept), entry)
                 compared += 1
         self.assertGreater(compared, 20)
+        temporary = [storage for storage in document["storages"] if storage["kind"] == "temporary"]
+        self.assertTrue(all(storage["held"] for storage in temporary), temporary)
+        self.assertLessEqual(sum(storage["released"] is None for storage in temporary), 1)  # the loss
         peak = document["peak"]
         for parts in (peak["by_kind"].values(), [row["bytes"] for row in peak["by_module"]], [row["bytes"] for row in peak["by_line"]]):
             self.assertEqual(sum(parts), peak["bytes"])
         self.assertEqual({operator["phase"] for operator in document["operators"]}, {"forward", "backward", "update"})
         return document
+
+    @staticmethod
+    def name_of(document, reference):
+        return document["tensors"][reference["t"]][0]
 
     def test_mlp(self):
         document = self.check(mlp)
@@ -325,6 +344,11 @@ class FaultTest(unittest.TestCase):
             recording.close()
 
 
+class OtherMode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
 class SavesTest(unittest.TestCase):
     """What the hooks must not change."""
 
@@ -349,6 +373,43 @@ class SavesTest(unittest.TestCase):
                 c.sum().backward()
 
         self.observed(step)
+
+    def test_what_the_program_names_is_held(self):
+        weight = torch.ones(256, 256, requires_grad=True)
+
+        def step():
+            named = (weight * 2).relu()
+            (named.sigmoid().tanh().sum() + named.exp().sum()).backward()
+            weight.grad = None
+
+        with tempfile.TemporaryDirectory() as folder:
+            recording = session.start(Path(folder, "step.json"), 2, None)
+            hotpack.step()
+            step()
+            hotpack.step()
+            recording.close()
+            _marks._marked_by_hand = False
+            document = json.loads(Path(folder, "step.json").read_text())
+        held = {storage["name"].split(".")[0]: storage.get("held", False) for storage in document["storages"] if storage["kind"] == "saved"}
+        self.assertEqual(held, {"relu": True, "sigmoid": False, "tanh": False, "exp": False})
+        saves = {storage["name"].split(".")[0]: storage["saved"] for storage in document["storages"] if storage["kind"] == "saved"}
+        operators = document["operators"]
+        self.assertEqual([operators[save["by"]]["name"] for save in saves["sigmoid"]], ["aten::sigmoid"])
+        self.assertEqual(saves["tanh"][0]["node"], "TanhBackward0")
+        self.assertEqual([operators[number]["name"] for number in saves["tanh"][0]["unpacked"]], ["aten::tanh_backward"])
+
+    def test_modes_and_hooks_above_the_recorders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = session.start(Path(folder, "step.json"), 2, None)
+            hotpack.step()
+            with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor), OtherMode():
+                hotpack.step()
+                self.assertEqual(_len_torch_dispatch_stack(), 2)
+            hotpack.step()
+            self.assertEqual(_len_torch_dispatch_stack(), 0)
+            self.assertIsNone(torch._C._autograd._top_saved_tensors_default_hooks(False))
+            recording.close()
+            _marks._marked_by_hand = False
 
     def test_double_backward_and_transforms(self):
         def step():

@@ -74,7 +74,8 @@ std::string CheckOutputs(const RunOptions& options) {
   }
   if (options.graph.empty()) return "";
   std::error_code error;
-  if (fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.graph, error))
+  const auto followed = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
+  if (!options.trace.empty() && followed(options.trace) == followed(options.graph))
     return options.graph + ": --out and --graph name the same file";
   return std::string(CheckOutput("--graph", options.graph, options.force).message());
 }

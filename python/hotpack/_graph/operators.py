@@ -18,6 +18,13 @@ _STATISTICS = {
     "aten::batch_norm_gather_stats_with_counts": ((3, 4), None),
 }
 
+# Work in memory that their forward operator reserved, without their schema saying so: the argument's name.
+_RESERVES = {
+    "aten::_cudnn_rnn_backward": "reserve",
+    "aten::miopen_rnn_backward": "reserve",
+    "aten::mkldnn_rnn_layer_backward": "workspace",
+}
+
 # Add in an order that differs from run to run on a GPU (docs.pytorch.org, torch.use_deterministic_algorithms).
 _ATOMIC = frozenset(
     f"aten::{name}" for name in (
@@ -48,6 +55,8 @@ class Traits:
         self.writes: list[tuple[int, str, bool]] = []
         first = True
         for number, argument in enumerate(func._schema.arguments):
+            if argument.name == _RESERVES.get(self.name):
+                self.writes.append((number, argument.name, False))
             if argument.alias_info is not None and argument.alias_info.is_write:
                 whole = getattr(argument, "is_out", False) or (overwrites and first)
                 self.writes.append((number, argument.name, whole))

@@ -102,16 +102,19 @@ class Recorder:
         self._mode = _mode_class()(self)
         self._mode.__enter__()
 
-    def stop(self) -> None:
-        """The program's own modes may lie above this one; then it stays and records nothing."""
-        self.on = False
-        self.values.close()
-        self.saves.stop()
-        self.modules.stop()
+    def stop(self) -> bool:
+        """Ends the recording. False: modes or hooks of the program lie above this one's, which stay and do nothing
+        until a later call."""
         from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-        if _get_current_dispatch_mode() is self._mode:
+        self.on = False
+        self.values.close()
+        self.modules.stop()
+        gone = self.saves.stop()
+        if self._mode is not None and _get_current_dispatch_mode() is self._mode:
             self._mode.__exit__(None, None, None)
+            self._mode = None
+        return gone and self._mode is None
 
     def run(self, func: Any, types: Any, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
         if not self.on or self._quiet:

@@ -67,15 +67,16 @@ class Saves:
         self._plain_disable = graph.disable_saved_tensors_hooks
         graph.disable_saved_tensors_hooks = self._disabled
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
+        """False: hooks of the program lie above these, which stay and hand on what they get."""
         self._on = False
         if self._plain_disable is not None:
             self._torch.autograd.graph.disable_saved_tensors_hooks = self._plain_disable
             self._plain_disable = None
         self._pop()
+        return not self._pushed
 
     def _pop(self) -> bool:
-        """False: hooks of the program lie above these, which pass everything on from now on."""
         autograd = self._torch._C._autograd
         top = autograd._top_saved_tensors_default_hooks(False) if self._pushed else None
         if top is None or top[0] != self._pair[0]:

@@ -34,6 +34,7 @@ class Session:
         self._optimizers: list[Any] = []
         self._recorder: Optional[Recorder] = None
         self._kinds: Optional[Kinds] = None
+        self._left: Optional[Recorder] = None  # has recorded, and is not off the stacks of modes and hooks yet
         self._events: Optional[Events] = None  # of the current step
         self._seen: list[dict[str, Any]] = []
         self._text: Optional[str] = None
@@ -85,6 +86,8 @@ class Session:
         if os.getpid() != self._process:
             return
         self._ended += 1
+        if self._left is not None and self._left.stop():
+            self._left = None
         if self._recorder is not None:
             try:
                 self._finish(self._recorder)
@@ -133,7 +136,7 @@ class Session:
         if recorder.error is None:
             kinds.mark(self._optimizers)
         count = self._events.count() if self._events is not None else 0
-        recorder.stop()
+        self._left = None if recorder.stop() else recorder
         if recorder.error is not None:
             self._note_step()
             raise Error(recorder.error)
