@@ -256,9 +256,9 @@ bool IsKnownVariable(const char* name, size_t length) {
   for (const OptionRow& row : kOptionRows) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
-  // Variables of the build and the tests (docs/environment.md).
-  for (const char* other : {"HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
-                            "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON"}) {
+  // Variables of the command, the build and the tests (docs/environment.md).
+  for (const char* other : {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD",
+                            "HOTPACK_HOME", "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");
