@@ -71,9 +71,9 @@ TEST(RunCourseTest, ALeakIsSaidWithItsLine) {
     run.Mark();
     for (int k = 0; k < 2; ++k) {
       kept.push_back(run.Allocate(kMiB));
-      run.Stack(kept.back(), "add (/home/u/leak.py:6)\nmain (/home/u/leak.py:20)");
+      run.Stack(kept.back(), "add (/job/leak.py:6)\nmain (/job/leak.py:20)");
     }
-    run.Stack(run.Allocate(512), "log (/home/u/leak.py:9)");
+    run.Stack(run.Allocate(512), "log (/job/leak.py:9)");
     run.Work(8);
   }
   run.Mark();
@@ -149,10 +149,10 @@ TEST(StackTextTest, PythonFirstAndNoRecorder) {
       "torch::CapturedTraceback::gather(bool, bool, bool) (/v/libtorch_cpu.so:7)\n"
       "at::native::empty_cuda (/v/libtorch_cuda.so:99)\n"
       "linear (/v/site-packages/torch/nn/functional.py:125)\n"
-      "forward (/home/u/model.py:14)\n"
+      "forward (/job/model.py:14)\n"
       "<module> (train.py:40)";
   EXPECT_EQ(ReadableStack(stack),
-            "linear (/v/site-packages/torch/nn/functional.py:125)\nforward (/home/u/model.py:14)\n"
+            "linear (/v/site-packages/torch/nn/functional.py:125)\nforward (/job/model.py:14)\n"
             "<module> (train.py:40)\nat::native::empty_cuda (/v/libtorch_cuda.so)");
   EXPECT_EQ(SourceLine(stack), "model.py:14 (forward)");
 }

@@ -1,4 +1,4 @@
-#include "tools/recording/instance_input.h"
+#include "tools/formats/instance_input.h"
 
 #include <cstdint>
 #include <optional>
