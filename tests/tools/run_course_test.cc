@@ -161,7 +161,9 @@ TEST(StackTextTest, OddStacks) {
   EXPECT_EQ(SourceLine(""), "");
   EXPECT_EQ(ReadableStack(""), "");
   EXPECT_EQ(SourceLine("main (train.cc:7)"), "main");
-  EXPECT_EQ(SourceLine("torch::unwind::unwind() (a.so:1)"), "torch::unwind::unwind()") << "better than nothing";
+  EXPECT_EQ(SourceLine("at::empty(c10::Layout) (t.so)\ntorch::autograd::generated::MmBackward0::apply(int&&) (t.so)"),
+            "torch::autograd::generated::MmBackward0::apply");
+  EXPECT_EQ(SourceLine("torch::unwind::unwind() (a.so:1)"), "torch::unwind::unwind") << "better than nothing";
   EXPECT_EQ(SourceLine("f (<stdin>:3)"), "<stdin>:3 (f)");
   EXPECT_EQ(SourceLine("f (/x/site-packages/lib/a.py:3)\ng (/x/site-packages/lib/b.py:4)"), "a.py:3 (f)");
   EXPECT_EQ(SourceLine("</script><b>evil"), "</script><b>evil");

@@ -72,6 +72,20 @@ std::string Text(std::string_view line, const Frame& frame) {
   return std::string(frame.function) + " (" + std::string(frame.file) + ")";
 }
 
+// What a frame tells about who asked; of equal ones the innermost counts.
+enum class Rank { kNone, kNative, kBackward, kPackage, kOwn };
+
+Rank RankOf(const Frame& frame) {
+  if (IsPython(frame)) return IsOfPackage(frame) ? Rank::kPackage : Rank::kOwn;
+  // A thread of PyTorch's autograd has no Python frames: its node says which operator's gradient it is.
+  return Contains(frame.function, "Backward") && Contains(frame.function, "::apply") ? Rank::kBackward : Rank::kNative;
+}
+
+std::string WithoutParameters(std::string_view function) {
+  const size_t open = function.find('(');
+  return std::string(open == 0 ? function : function.substr(0, open));
+}
+
 }  // namespace
 
 std::string ReadableStack(std::string_view stack) {
@@ -90,15 +104,15 @@ std::string ReadableStack(std::string_view stack) {
 std::string SourceLine(std::string_view stack) {
   const std::string readable = ReadableStack(stack);
   Frame best;
-  int rank = 0;  // of `best`; a later frame has to be better
+  Rank rank = Rank::kNone;
   ForEachLine(readable, [&](std::string_view line) {
     const Frame frame = Parse(line);
-    const int own = !IsPython(frame) ? 1 : IsOfPackage(frame) ? 2 : 3;
+    const Rank own = RankOf(frame);
     if (own <= rank) return;
     rank = own;
     best = frame;
   });
-  if (best.file.empty() || rank == 1) return std::string(best.function);
+  if (rank < Rank::kPackage || best.file.empty()) return WithoutParameters(best.function);
   std::string text(BaseName(best.file));
   if (!best.number.empty()) text += ":" + std::string(best.number);
   return text + " (" + std::string(best.function) + ")";

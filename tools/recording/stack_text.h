@@ -13,7 +13,8 @@ namespace hotpack {
 std::string ReadableStack(std::string_view stack);
 
 // Returns the line that asked, such as "leak.py:6 (train)": the innermost Python frame outside of installed packages,
-// else the innermost Python frame, else the innermost frame that ReadableStack() keeps. Empty without frames.
+// else the innermost Python frame, else the function of an autograd node ("...AddmmBackward0::apply"), else that of the
+// innermost frame that ReadableStack() keeps; functions without parameters. Empty without frames.
 std::string SourceLine(std::string_view stack);
 
 }  // namespace hotpack
