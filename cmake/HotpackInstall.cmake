@@ -1,7 +1,8 @@
 # Install rules, the CMake package and the pkg-config file.
 #
 #   bin/hotpack                        the command; bin/hotpack-remat, which `hotpack plan` starts
-#   share/man/man1/hotpack.1           its man page; share/bash-completion/completions/hotpack
+#   share/man/man1/hotpack.1           its man page; share/bash-completion/completions/hotpack,
+#                                      share/zsh/site-functions/_hotpack, share/fish/vendor_completions.d/hotpack.fish
 #   lib/libhotpack_preload.so.0        preloaded by it, or by hand
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
 #   lib/libhotpack_torch.so.0          PyTorch's pluggable allocator (python/hotpack registers it)
@@ -21,7 +22,10 @@ if(TARGET hotpack_command)
   get_target_property(man_page hotpack_command HOTPACK_MAN_PAGE)
   get_target_property(completion hotpack_command HOTPACK_COMPLETION)
   install(FILES "${man_page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
-  install(FILES "${completion}" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME hotpack)
+  install(FILES "${completion}.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME hotpack)
+  install(FILES "${completion}.zsh" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" RENAME _hotpack)
+  install(FILES "${completion}.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d"
+          RENAME hotpack.fish)
 endif()
 
 foreach(library hotpack_preload hotpack_torch hotpack_cupti hotpack_nvtx)

@@ -120,17 +120,26 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
 }
 
 absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_view name) {
-  TraceFile file;
-  if (absl::Status status = ParseHeader(contents, name, &file.origin); !status.ok()) return status;
-  uint64_t committed = Get<uint64_t>(contents, kCommittedAt);
-  if (committed > contents.size()) {
+  uint64_t committed = 0;
+  absl::StatusOr<TraceFile> file = ParseCutTraceFile(contents, name, &committed);
+  if (file.ok() && committed > contents.size()) {
     return Malformed(name, contents.size(), absl::StrCat("the file is cut: it had ", committed, " bytes"));
   }
-  file.origin.end = EndOf(Get<uint32_t>(contents, kStateAt));
-  RecordReader reader(contents.substr(0, committed), kHeaderBytes,
+  return file;
+}
+
+absl::StatusOr<TraceFile> ParseCutTraceFile(std::string_view contents, std::string_view name, uint64_t* committed) {
+  TraceFile file;
+  if (absl::Status status = ParseHeader(contents, name, &file.origin); !status.ok()) return status;
+  *committed = Get<uint64_t>(contents, kCommittedAt);
+  const bool is_cut = *committed > contents.size();
+  file.origin.end = is_cut ? TraceOrigin::End::kNotClosed : EndOf(Get<uint32_t>(contents, kStateAt));
+  RecordReader reader(contents.substr(0, *committed), kHeaderBytes,
                       Get<uint16_t>(contents, kVersionAt) >= kVersionWithNotes);
   while (!reader.AtEnd()) {
-    if (!reader.Next(&file)) return Malformed(name, reader.fault_at(), reader.reason());
+    if (reader.Next(&file)) continue;
+    if (is_cut && reader.is_incomplete()) break;
+    return Malformed(name, reader.fault_at(), reader.reason());
   }
   std::sort(file.notes.stacks.begin(), file.notes.stacks.end(),
             [](const BlockStack& a, const BlockStack& b) { return a.id < b.id; });

@@ -44,9 +44,13 @@ FileFormat RecogniseFormat(std::string_view contents);
 // Reads a whole file. Errors, here and in all functions below, are one line without a line end: "FILE: reason".
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
-// Decodes a trace file. If it is cut after its header, returns the events before the cut. If it is malformed, returns
-// the error "NAME: byte N: reason"; `name` is used only for that. O(events).
+// Decodes a trace file. If it is malformed or cut, returns the error "NAME: byte N: reason"; `name` is used only for
+// that. O(events).
 absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_view name);
+
+// As ParseTraceFile. Of a file that is cut after its header (a copy that ended early) it returns the events before the
+// cut, with the end kNotClosed. *committed: the bytes that the whole file had; more than `contents` has: it is cut.
+absl::StatusOr<TraceFile> ParseCutTraceFile(std::string_view contents, std::string_view name, uint64_t* committed);
 
 // Decodes a recording in either format. Errors: those of ParseTraceFile and ParseEventCsv; `name` is used only for
 // them.

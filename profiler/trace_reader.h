@@ -25,12 +25,16 @@ class RecordReader {
   bool Next(TraceFile* file);
   size_t fault_at() const { return fault_at_; }
   const std::string& reason() const { return reason_; }
+  bool is_incomplete() const { return is_incomplete_; }  // the bytes end inside the record
 
  private:
   enum class Fault { kNone, kMalformed };
 
   Fault Fail(size_t at, std::string reason);
-  Fault Short() { return Fail(at_, "the last record is incomplete"); }
+  Fault Short() {
+    is_incomplete_ = true;
+    return Fail(at_, "the last record is incomplete");
+  }
   Fault Byte(uint8_t* value);
   Fault Varint(uint64_t limit, const char* what, uint64_t* value);
   Fault Difference(const char* what, uint64_t* value);
@@ -56,6 +60,7 @@ class RecordReader {
   size_t cursor_ = 0;  // inside the record at at_
   size_t fault_at_ = 0;
   std::string reason_;
+  bool is_incomplete_ = false;
   Event last_;  // the next record is coded relative to it
   uint64_t last_id_ = UINT64_MAX;
   uint64_t last_end_ = 0;

@@ -26,7 +26,10 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   CUresult result = CUDA_SUCCESS;
   const hotpack::ContextArena* arena =
       scope.Active() ? hotpack::Arenas().Find(hotpack::CurrentContext(*driver)) : nullptr;
-  if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) {
+    hotpack::NoteOutOfMemory(arena->memory->device(), bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   const auto ask = [&] { return result = hotpack::BlocksOfDriver().Allocate(*driver, &address, bytes, stream); };
   result = hotpack::RetryAfterTrim(scope, nullptr, bytes, ask);
   hotpack::RecordAnswer(result, &address);

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -86,7 +88,10 @@ TraceWriter* NewTrace() {
   snprintf(path, sizeof(path), "%s%s%s", options.trace, pid, number);
   TraceStatus status = TraceStatus::kOk;
   std::unique_ptr<TraceWriter> writer = TraceWriter::Create(path, options.trace_limit, &status);
-  if (writer == nullptr) Log("no trace: cannot write %s", path);
+  if (writer == nullptr) {
+    const bool too_large = status == TraceStatus::kTooLarge;
+    Log("no trace: cannot write %s: %s", path, too_large ? "the size limit is too low" : strerror(errno));
+  }
   return writer.release();  // never freed: events arrive until the end of the process, and every one goes into the file
 }
 
@@ -249,6 +254,15 @@ __attribute__((destructor)) static void FlushAtExit() {
 
 void NoteLeftToDriver() {
   if (StatsFileHeader* stats = files.stats.load(std::memory_order_acquire)) stats->passed_through.fetch_add(1);
+}
+
+void NoteFailedRequest(const FailedRequest& failed) {
+  std::lock_guard<std::mutex> lock(files.mutex);
+  StatsFileHeader* stats = files.stats.load();
+  if (stats == nullptr) return;
+  const uint64_t before = stats->failed.count;
+  stats->failed = failed;
+  stats->failed.count = before + 1;
 }
 
 }  // namespace hotpack

@@ -27,4 +27,8 @@ bool CopiesNeedPlainMemory(const CudaDriver& driver);
 // Counts an allocation request that was left to the driver without an arena, in the process's statistics file.
 void NoteLeftToDriver();
 
+// Writes the facts of a request that found no memory to that file and counts it (`failed.count` is ignored).
+// Thread-safe. No driver call.
+void NoteFailedRequest(const FailedRequest& failed);
+
 }  // namespace hotpack

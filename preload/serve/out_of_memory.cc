@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "preload/process/log.h"
+#include "preload/serve/arena_factory.h"
 #include "preload/serve/device_limits.h"
 #include "preload/serve/driver_blocks.h"
 
@@ -17,12 +18,12 @@ unsigned long long MiB(uint64_t bytes) { return static_cast<unsigned long long>(
 
 // A size in words: MiB, or KiB, rounded up, below one MiB.
 struct Amount {
-  // `round_up`: also whole MiB, to one more.
+  // `round_up`: also MiB.
   explicit Amount(uint64_t bytes, bool round_up = false) {
     if (bytes < (1u << 20)) {
       snprintf(text, sizeof(text), "%llu KiB", static_cast<unsigned long long>((bytes + 1023) >> 10));
     } else {
-      snprintf(text, sizeof(text), "%llu MiB", MiB(bytes) + (round_up ? 1 : 0));
+      snprintf(text, sizeof(text), "%llu MiB", MiB(bytes + (round_up ? (1u << 20) - 1 : 0)));
     }
   }
   char text[32];
@@ -180,6 +181,35 @@ size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, ch
   return length < 0 ? 0 : std::min<size_t>(static_cast<size_t>(length), size - 1);
 } catch (...) {
   return 0;
+}
+
+void NoteOutOfMemory(CUdevice device, uint64_t bytes) noexcept try {
+  const CudaDriver* driver = Driver();
+  device = Resolve(device);
+  if (device < 0 || driver == nullptr) return;
+  FailedRequest failed = {};
+  size_t free = 0, total = 0;
+  FreeMemory(&free, &total);
+  failed.bytes = bytes;
+  ForEachOn(device, [&](ContextArena* arena) {
+    const EngineUsage usage = arena->engine->Usage();
+    failed.held += usage.held;
+    failed.live += usage.live;
+  });
+  const CUcontext context = CurrentContext(*driver);
+  Arenas().ForEach([&](ContextArena* arena) {
+    const hotpack_stats stats = arena->engine->Stats();
+    failed.requests += stats.requests;
+    if (arena->context == context) failed.iterations = stats.iterations;
+  });
+  const uint64_t limit = DeviceLimit(device);
+  const bool limited = limit < total;
+  failed.limited = limited ? 1 : 0;
+  failed.total = limited ? limit : total;
+  failed.free = limited ? std::min<uint64_t>(free, limit - std::min(limit, failed.held)) : free;
+  NoteFailedRequest(failed);
+} catch (...) {
+  // Out of host memory: the line of `hotpack run` lacks it.
 }
 
 void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept {

@@ -25,6 +25,10 @@ bool TrimDevice(CUdevice device, uint64_t bytes, int attempt) noexcept;
 // driver calls.
 size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, char* text, size_t size) noexcept;
 
+// Notes in the process's statistics file that a request for `bytes` bytes (kUnknownBytes: known only to the driver) on
+// `device` found no memory. Makes driver calls.
+void NoteOutOfMemory(CUdevice device, uint64_t bytes) noexcept;
+
 // Reports in one line on stderr why `call` failed: the request, and who holds what on the device. At most one line in
 // ten seconds; suppressed ones are counted. Makes driver calls.
 void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept;
@@ -42,6 +46,7 @@ CUresult RetryAfterTrim(const HookScope& scope, const char* name, uint64_t bytes
     result = call();
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
   }
+  NoteOutOfMemory(device, bytes);
   if (name != nullptr) ReportOutOfMemory(device, name, bytes);
   return result;
 }

@@ -7,10 +7,13 @@ It watches one iteration, packs all its allocations into one arena, and then ans
 Iterations are marked by the optimizer's steps. Everything here is optional but enable().
 """
 
+from typing import Any
+
 from ._cupy import enable_cupy
 from ._errors import Error
 from ._figures import stats
 from ._graph import record_graph
+from ._ipython import load as _load
 from ._library import version as _version
 from ._marks import interrupted, save_plan, step, trim, wait_plan
 from ._simulate import simulate, simulated
@@ -31,6 +34,11 @@ __all__ = [
     "trim",
     "wait_plan",
 ]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext hotpack` in Jupyter or IPython: enables hotpack. `%hotpack` then prints the figures."""
+    _load(shell)
 
 
 def __getattr__(name: str) -> str:

@@ -51,7 +51,8 @@ def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
     """Runs this program on a simulated device: starts it again under `hotpack run --simulate`.
 
     For the first lines of a script, before CUDA is used; what the script did before is done again. In a process that is
-    simulated already it does nothing. memory: of each device ("80G"; default 16G). devices: how many.
+    simulated already it does nothing. memory: of each device ("80G"; default 16G). devices: how many. A line on stderr
+    says what is not real (not with HOTPACK_QUIET=1).
 
     Raises Error for other values, and where a program cannot be started again (interactive sessions), or CUDA is in use already.
     """
@@ -79,5 +80,7 @@ def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
         environment["SIMGPU_DEVICES"] = str(devices)
     command = str(find("bin/hotpack"))
     sys.stdout.flush()
+    if os.environ.get("HOTPACK_QUIET", "0") == "0":  # a loss of 0.0 looks like a broken model
+        print("hotpack: simulated device: memory is real, values are zeros, times mean nothing", file=sys.stderr)
     sys.stderr.flush()
     os.execve(command, [command, "run", "--simulate", "--", sys.executable, *arguments], environment)

@@ -73,6 +73,7 @@ bool ReadStatsFile(const std::string& path, ProcessStats* process) {
   process->pid = header->pid;
   process->program.assign(header->program, strnlen(header->program, sizeof(header->program)));
   process->arenas = header->arenas.load();
+  process->failed = header->failed;
   const uint32_t count = std::min(process->arenas, kStatsSlots);
   StatsSlot slots[kStatsSlots] = {};
   std::memcpy(slots, bytes.data() + sizeof(StatsFileHeader), sizeof(slots));

@@ -17,8 +17,21 @@
 namespace hotpack {
 
 inline constexpr uint64_t kStatsMagic = 0x31545453'4b504f48;  // "HOPKSTT1", little endian
-inline constexpr uint32_t kStatsVersion = 2;
+inline constexpr uint32_t kStatsVersion = 3;
 inline constexpr uint32_t kStatsSlots = 16;
+
+// The process's last request that found no memory, for the last line of `hotpack run`. Bytes, unless stated otherwise.
+struct FailedRequest {
+  uint64_t count;       // requests that found no memory so far; 0: none, and the rest means nothing
+  uint64_t bytes;       // asked for; UINT64_MAX: only the driver knows
+  uint64_t total;       // of the device, or the limit that was set for the process there
+  uint64_t free;        // of that, free
+  uint64_t held;        // by the process's arenas on the device
+  uint64_t live;        // in their live blocks
+  uint64_t requests;    // requests that all arenas of the process had answered by then
+  uint64_t iterations;  // of the current context's arena by then, as hotpack_stats::iterations
+  uint64_t limited;     // 1: `total` is such a limit
+};
 
 struct StatsFileHeader {
   uint64_t magic;       // kStatsMagic, written last: its presence means the header is complete
@@ -27,7 +40,8 @@ struct StatsFileHeader {
   int32_t pid;
   std::atomic<uint32_t> arenas;          // slots in use; may exceed kStatsSlots: the excess is not in the file
   std::atomic<uint64_t> passed_through;  // allocation requests left to the driver because there was no arena
-  char program[224];                     // /proc/self/comm, null-terminated
+  char program[152];                     // /proc/self/comm, null-terminated
+  FailedRequest failed;                  // a reader of a running process may see parts of two
 };
 static_assert(sizeof(StatsFileHeader) == 256);
 
@@ -47,6 +61,7 @@ struct ProcessStats {
   std::string program;
   uint32_t arenas = 0;
   hotpack_stats stats = {};  // of all its arenas together (Combine)
+  FailedRequest failed = {};
   // Bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has no plan.
   std::vector<uint64_t> load;
 };

@@ -230,6 +230,7 @@ int main(int argc, char** argv) {
                                                            {"retry", Retry},
                                                            {"retry_all", RetryAll},
                                                            {"out_of_memory", OutOfMemory},
+                                                           {"out_of_memory_at_the_end", OutOfMemoryAtTheEnd},
                                                            {"out_of_memory_on_plan", OutOfMemoryOnPlan},
                                                            {"squeeze", Squeeze},
                                                            {"contexts", Contexts},

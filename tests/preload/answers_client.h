@@ -165,6 +165,7 @@ void Trim();
 void Retry();
 void RetryAll();
 void OutOfMemory();
+void OutOfMemoryAtTheEnd();
 void OutOfMemoryOnPlan();
 void Squeeze();
 void Contexts();

@@ -139,6 +139,14 @@ void OutOfMemory() {
 }
 
 // A job that is served by script runs out of memory, on its plan and away from it.
+void OutOfMemoryAtTheEnd() {
+  Start();
+  const CUdeviceptr block = Alloc(100 * kMiB);
+  CUdeviceptr address = 0;
+  CHECK(api.Alloc(&address, 200 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY);
+  OK(api.Free(block));
+}
+
 void OutOfMemoryOnPlan() {
   Start();
   const auto wait_plan = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));

@@ -88,7 +88,7 @@ TEST_P(ByEachWay, EveryBlockHasANumberOfItsOwn) {
 TEST_P(ByEachWay, WhatTheDriverLacksIsGivenBack) {
   const Outcome outcome = RunClient("retry", GetParam());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(Count(outcome.err, "out of memory on device 0: cuMemCreate of 200 MiB is 145 MiB too much"), 1u)
+  EXPECT_EQ(Count(outcome.err, "out of memory on device 0: cuMemCreate of 200 MiB is 144 MiB too much"), 1u)
       << outcome.err;
 }
 
@@ -125,10 +125,32 @@ TEST(OutOfMemory, OneLineSaysWhoHasWhat) {
   EXPECT_EQ(Count(outcome.err, "out of memory"), 1u) << outcome.err;
   EXPECT_THAT(outcome.err,
               ContainsRegex(
-                  "hotpack: out of memory on device 0: cuMemAlloc of 1048576 MiB is 1048321 MiB too much. Of 256 MiB, "
+                  "hotpack: out of memory on device 0: cuMemAlloc of 1048576 MiB is 1048320 MiB too much. Of 256 MiB, "
                   "[0-9]+ are free, this context's arena has [0-9]+ \\(0 live, 0 of these outside the plan; [0-9]+ "
                   "idle\\), other arenas of the process 0, the rest 0 \\(driver, other processes, 1 request passed "
                   "through\\). The job has no plan\n"));
+}
+
+// What the program does afterwards decides: it failed, so that is the last line's subject; or it got over it.
+TEST(OutOfMemory, IsTheSubjectOfTheLastLine) {
+  const auto run = [](const std::string& scenario, const std::string& end) {
+    const std::string script = HOTPACK_TEST_DIR "/answers_client " + scenario + " link; " + end;
+    return hotpack_test::RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--", "sh", "-c", script},
+                                    {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", "256M"}});
+  };
+  const Outcome failed = run("out_of_memory_at_the_end", "exit 3");
+  EXPECT_EQ(failed.code, 3);
+  EXPECT_THAT(failed.err, ContainsRegex("\nhotpack: out of memory before the first step was complete: 200.0 MiB asked, "
+                                        "[0-9.]+ MiB free; live 100.0 MiB of 256.0 MiB; would help: a smaller batch, "
+                                        "recomputation, or a device of 300.0 MiB or more; the program failed with exit "
+                                        "code 3. Next: SIMGPU_MEMORY=1G hotpack run "));
+  const Outcome caught = run("out_of_memory_at_the_end", "exit 0");
+  EXPECT_EQ(caught.code, 0);
+  EXPECT_THAT(caught.err, ContainsRegex("\nhotpack: held at most .*; 1 request found no memory, of 200.0 MiB. Next"));
+  const Outcome went_on = run("out_of_memory", "exit 3");
+  EXPECT_EQ(went_on.code, 3);
+  EXPECT_THAT(went_on.err, ContainsRegex("\nhotpack: the program failed with exit code 3; until then held at most "
+                                         ".*; 22 requests found no memory, the last one of 20.0 MiB"));
 }
 
 TEST(OutOfMemory, TheLineKnowsThePlan) {

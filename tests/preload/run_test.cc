@@ -181,6 +181,52 @@ TEST(Run, NothingToReport) {
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
 }
 
+// A failure is the line's subject.
+TEST(Run, HowTheProgramFailedIsSaid) {
+  const Outcome code = Hotpack({"run", "--", "sh", "-c", std::string(kClient) + " end_return link; exit 5"});
+  EXPECT_EQ(code.code, 5);
+  EXPECT_THAT(code.err, StartsWith("hotpack: the program failed with exit code 5; until then held at most "));
+  EXPECT_THAT(code.err,
+              testing::EndsWith(". Next: HOTPACK=0 hotpack run -- sh ... (without hotpack: does it fail?)\n"));
+  const Outcome killed = Hotpack({"run", "--", kClient, "end_signal", "link"});
+  EXPECT_THAT(killed.err, HasSubstr("hotpack: signal SIGKILL ended the program; until then held at most "));
+  const Outcome nothing = Hotpack({"run", "--", "false"});
+  EXPECT_EQ(nothing.err,
+            "hotpack: the program failed with exit code 1; no process asked for device memory. Next: hotpack doctor -- "
+            "false\n");
+  EXPECT_THAT(Hotpack({"run", "--", kClient, "end_return", "link"}).err, StartsWith("hotpack: held at most "));
+}
+
+TEST(Run, AQuietRunHasNoLine) {
+  EXPECT_EQ(Hotpack({"run", "-q", "--", kClient, "end_return", "link"}).err, "");
+  EXPECT_EQ(Hotpack({"run", "--quiet", "--", "true"}).err, "");
+  EXPECT_EQ(Hotpack({"run", "--", kClient, "end_return", "link"}, {{"HOTPACK_QUIET", "1"}}).err, "");
+  EXPECT_NE(Hotpack({"run", "--", kClient, "end_return", "link"}, {{"HOTPACK_QUIET", "0"}}).err, "");
+  EXPECT_THAT(Hotpack({"run", "-q", "--trace", "/nowhere/x", "--", "true"}).err, HasSubstr("--trace /nowhere/x"));
+}
+
+TEST(Run, AThresholdForChecks) {
+  EXPECT_EQ(Hotpack({"run", "--fail-above", "1G", "--", kClient, "end_return", "link"}).code, 0);
+  const Outcome above = Hotpack({"run", "--fail-above", "1M", "--", kClient, "end_return", "link"});
+  EXPECT_EQ(above.code, 1);
+  EXPECT_THAT(above.err,
+              testing::ContainsRegex("\nhotpack run: --fail-above: the most held, [0-9.]+ MiB, is above 1M\n"));
+  const std::string script = std::string(kClient) + " end_return link; exit 5";
+  EXPECT_EQ(Hotpack({"run", "-q", "--fail-above", "1M", "--", "sh", "-c", script}).code, 5);
+}
+
+// The program takes the recording away: it is named nowhere, and the command fails.
+TEST(Run, ARecordingThatIsMissing) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory.path() + "/job.trace",
+                    script = std::string(kClient) + " end_return link; rm " + trace;
+  const Outcome outcome = Hotpack({"run", "--trace", trace, "--", "sh", "-c", script});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("hotpack run: --trace " + trace + ": the recording could not be written\n"));
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("Next: hotpack show")));
+  EXPECT_EQ(Hotpack({"run", "--force", "--trace", trace, "--", "sh", "-c", script + "; exit 3"}).code, 3);
+}
+
 TEST(Run, AnOldTraceIsReplacedWhenToldTo) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/job.trace";

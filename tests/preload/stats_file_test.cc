@@ -28,12 +28,16 @@ TEST(StatsFile, WhatIsWrittenIsRead) {
   second->stats.requests = 7;
   first->load.fill(3);
   header->passed_through = 2;
+  header->failed = {.count = 3, .bytes = 100, .total = 400, .free = 50, .held = 300, .live = 250, .requests = 9};
   ASSERT_TRUE(ReadStatsFile(path, &process));  // without any flush
   EXPECT_EQ(process.pid, getpid());
   EXPECT_EQ(process.program, "stats_file_test");
   EXPECT_EQ(process.arenas, 2u);
   EXPECT_EQ(process.stats.requests, 12u);
   EXPECT_EQ(process.stats.passed_through, 2u);
+  EXPECT_EQ(process.failed.count, 3u);
+  EXPECT_EQ(process.failed.bytes, 100u);
+  EXPECT_EQ(process.failed.requests, 9u);
   EXPECT_EQ(process.stats.steady_iteration, -1);  // the busier one's
   EXPECT_TRUE(process.load.empty());              // it has no plan
   second->load.fill(4);

@@ -28,11 +28,11 @@ DRIVERS = "native False SourceFileLoader\n"
 
 
 class StartupTest(unittest.TestCase):
-    def run_it(self, script: str, *options: str, python: "tuple[str, ...]" = (), **more: str) -> subprocess.CompletedProcess:
+    def run_it(self, script: str, *options: str, python: "tuple[str, ...]" = (), code: int = 0, **more: str) -> subprocess.CompletedProcess:
         environment = {name: value for name, value in os.environ.items() if name not in ("HOTPACK_HOME", "PYTHONPATH")}
         done = subprocess.run([HOTPACK, "run", "--simulate", *options, "--", sys.executable, *python, "-c", script],
                               env={**environment, **more}, capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         self.assertNotIn("REPORT", done.stderr)
         return done
 
@@ -57,6 +57,16 @@ class StartupTest(unittest.TestCase):
         script = ("import torch\ntry: torch.empty(1 << 50, device='cuda')\n"
                   "except torch.OutOfMemoryError as error: print(str(error)[:19])\n")
         self.assertEqual(self.run_it(script).stdout, "CUDA out of memory.\n")
+
+    def test_out_of_memory_is_the_subject_of_the_last_line(self):
+        script = ("import torch\nmodel = torch.nn.Linear(512, 512).cuda()\n"
+                  "optimizer = torch.optim.SGD(model.parameters(), 0.1)\nkept = []\n"
+                  "while True:\n    kept.append(torch.zeros(8 << 20, device='cuda'))\n"
+                  "    model(torch.zeros(64, 512).cuda()).sum().backward()\n    optimizer.step()\n")
+        done = self.run_it(script, code=1, SIMGPU_MEMORY="256M")
+        self.assertRegex(done.stderr.splitlines()[-1],
+                         r"^hotpack: out of memory at step [5-9]: 32\.0 MiB asked, [0-9.]+ MiB free; live [0-9.]+ MiB of "
+                         r"256\.0 MiB; would help: .*a device of .*; the program failed with exit code 1\. Next: ")
 
     def test_the_compatibility_mode(self):
         self.assertEqual(self.run_it(TRAIN, "--compatibility").stdout, DRIVERS)

@@ -26,6 +26,7 @@ using hotpack_test::ReadFile;
 using hotpack_test::RunProgram;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 const std::string kData = HOTPACK_SOURCE_DIR "/tests/data/";
@@ -78,12 +79,27 @@ TEST_F(CommandTest, ARecordingThroughAPipe) {
 }
 
 TEST_F(CommandTest, Usage) {
-  ExpectRefused({}, "hotpack: A subcommand is required");
+  const Outcome alone = Hotpack({});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_EQ(alone.out, "");
+  EXPECT_THAT(alone.err,
+              StartsWith("hotpack: no command was given. The commands:\n  Run a program         run, record, "
+                         "doctor\n"));
   ExpectRefused({"dance"}, "hotpack: there is no command 'dance', see hotpack --help");
+  ExpectRefused({"compar"}, "hotpack: there is no command 'compar': did you mean compare?");
+  ExpectRefused({"help", "shwo"}, "hotpack help: there is no command 'shwo': did you mean show?");
   ExpectRefused({"pack"}, "hotpack pack: FILE is required");
   ExpectRefused({"show"}, "hotpack show: FILE is required");
   ExpectRefused({"replay"}, "hotpack replay: FILE is required");
-  ExpectRefused({"pack", "x", "--fast"}, "hotpack pack: The following argument was not expected: --fast");
+  ExpectRefused({"pack", "x", "--fast"}, "hotpack pack: unknown option --fast");
+  ExpectRefused({"pack", "x", "--threds", "4"}, "hotpack pack: unknown option --threds: did you mean --threads?");
+  ExpectRefused({"plan", "verify", "--treads=4", "x"}, "hotpack plan: unknown option --treads");
+  // An unknown option with a value is named itself, not the program behind it.
+  ExpectRefused({"run", "--simulate", "--memroy-limit", "24G", "--", "true"},
+                "hotpack run: unknown option --memroy-limit (the program's own options go behind --)");
+  ExpectRefused({"run", "--tarce", "job.trace", "--", "true"},
+                "hotpack run: unknown option --tarce: did you mean --trace?");
+  ExpectRefused({"compare", "x", "--peers", "pytorch,"}, "hotpack compare: --peers: 'pytorch,' has an empty name");
   ExpectRefused({"pack", "x", "--time-limit", "0s"},
                 "hotpack pack: --time-limit: '0s' is no duration such as 500ms or 2s");
   ExpectRefused({"pack", "x", "--algorithm", "magic"},
@@ -231,7 +247,7 @@ TEST_F(CommandTest, ShowJson) {
   for (const auto& [key, value] : object.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases",
                                 "marks", "bytes", "live_peak", "live_end", "streams", "threads", "async_requests",
-                                "duration_ns", "marked_iterations", "marked", "detected"));
+                                "duration_ns", "marked_iterations", "marked", "detected", "phases", "growth", "spike"));
   EXPECT_EQ(object["requests"], 194);
   EXPECT_EQ(object["marked_iterations"], nlohmann::ordered_json({61, 41, 41, 41}));
   EXPECT_EQ(object["created"], "2023-11-14T22:13:20Z");
@@ -252,8 +268,85 @@ TEST_F(CommandTest, ShowText) {
   EXPECT_EQ(outcome.err, "");
   std::string cut = Write("cut.trace", ReadFile(kData + "mlp-adam.trace").substr(0, 1000));
   outcome = Hotpack({"show", cut});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("cut.trace: byte 1000: the file is cut: it had "));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, MatchesRegex("hotpack show: .*cut.trace: the file is cut: read are the events in its first "
+                                        "1000 of [0-9]+ bytes\n"));
+  EXPECT_THAT(outcome.out, StartsWith("format         trace file, not closed\n"));
+  EXPECT_THAT(Hotpack({"pack", cut}).out, HasSubstr("the file is cut"));
+  EXPECT_EQ(Hotpack({"compare", cut}).code, 0);
+  EXPECT_THAT(Hotpack({"report", cut, "-o", Path("cut.html")}).err, HasSubstr("; the file is cut"));
+}
+
+// Each cut gives a whole prefix of the events, or one line.
+TEST_F(CommandTest, ACutAnywhereIsReadUpToIt) {
+  const std::string whole = ReadFile(kData + "mlp-adam.trace");
+  int before = 0;
+  for (size_t length = 256; length < whole.size(); length += 97) {
+    const Outcome outcome = Hotpack({"show", Write("cut.trace", whole.substr(0, length)), "--json"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const int events = nlohmann::json::parse(outcome.out)["events"];
+    EXPECT_GE(events, before);
+    before = events;
+  }
+  EXPECT_GT(before, 300);
+}
+
+// What `import` reads every command reads; what it does not read has a name.
+TEST_F(CommandTest, RecordingsOfOtherAllocators) {
+  for (const std::string file : {"mlp-torch.pickle", "mlp-adam.rmm.log"}) {
+    ASSERT_EQ(Hotpack({"import", kData + file, "-o", Path("job.trace"), "--force"}).code, 0);
+    const auto shown = nlohmann::json::parse(Hotpack({"show", kData + file, "--json"}).out);
+    const auto imported = nlohmann::json::parse(Hotpack({"show", Path("job.trace"), "--json"}).out);
+    for (const char* figure : {"events", "requests", "live_peak", "detected", "marked"}) {
+      EXPECT_EQ(shown[figure], imported[figure]) << figure;
+    }
+    EXPECT_THAT(Hotpack({"show", kData + file}).out,
+                StartsWith("format         " + std::string(file[4] == 't' ? "PyT" : "RMM")));
+    EXPECT_EQ(Hotpack({"compare", kData + file, "--peers", "pytorch"}).code, 0);
+    EXPECT_EQ(Hotpack({"pack", kData + file}).code, 0);
+    EXPECT_EQ(Hotpack({"report", kData + file, "-o", Path("out.html"), "--force"}).code, 0);
+    EXPECT_EQ(Hotpack({"export", kData + file, "--format", "chrome", "-o", Path("out.json"), "--force"}).code, 0);
+  }
+  for (const char* command : {"show", "compare", "pack", "replay", "report"}) {
+    const Outcome zip = Hotpack({command, Write("model.pt", "PK\x03\x04 and so on")});
+    EXPECT_EQ(zip.code, 2);
+    EXPECT_THAT(zip.err, HasSubstr("model.pt: is a zip archive, such as torch.save writes")) << command;
+  }
+  ExpectRefused({"show", Write("job.gz", "\x1f\x8b\x08")},
+                "hotpack show: " + Path("job.gz") + ": is compressed by gzip: unpack it first");
+  EXPECT_THAT(Hotpack({"compare", Write("i.csv", "id,lower,upper,size\n0,3,5,8\n")}).err,
+              HasSubstr("is a packing instance, no recording: hotpack pack"));
+}
+
+TEST_F(CommandTest, AThresholdForChecks) {
+  EXPECT_EQ(Hotpack({"show", kData + "cnn-carried.csv", "--fail-above", "1G"}).code, 0);
+  const Outcome above = Hotpack({"show", kData + "cnn-carried.csv", "--fail-above", "1M"});
+  EXPECT_EQ(above.code, 1);
+  EXPECT_THAT(above.out, StartsWith("format         event CSV\n"));
+  EXPECT_THAT(above.err, MatchesRegex("hotpack show: .*cnn-carried.csv: the live peak, [0-9.]+ MiB, is above 1M\n"));
+  ExpectRefused({"show", kData + "cnn-carried.csv", "--fail-above", "lots"},
+                "hotpack show: --fail-above: 'lots' is no size such as 4096, 512K, 300M or 2G");
+}
+
+// A block more, and one that is larger.
+TEST_F(CommandTest, TwoRecordingsCompared) {
+  const std::string first = Write("first.csv", "event,id,bytes\nalloc,1,1048576\nalloc,2,512\nfree,2,\n");
+  const std::string second =
+      Write("second.csv", "event,id,bytes\nalloc,1,1048576\nalloc,2,2097152\nalloc,3,512\nfree,2,\n");
+  const Outcome outcome = Hotpack({"diff", first, second});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("live peak                   1.0 MiB      3.0 MiB      +2.0 MiB\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("  0 -> 1 blocks, 0 B -> 2.0 MiB  2.0 MiB to 4.0 MiB  only in the second\n"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("1.0 MiB to 2.0 MiB")));
+  const auto object = nlohmann::json::parse(Hotpack({"diff", first, second, "--json"}).out);
+  EXPECT_EQ(object["second"]["live_peak"], 3146240);
+  EXPECT_TRUE(object["peak_by_line"].is_null()) << "no stacks";
+  const Outcome same = Hotpack({"diff", first, first});
+  EXPECT_THAT(same.out, HasSubstr("same\n"));
+  EXPECT_THAT(same.out, testing::Not(HasSubstr("by size")));
+  const auto lines = nlohmann::json::parse(Hotpack({"diff", kData + "mlp-torch.pickle", first, "--json"}).out);
+  EXPECT_TRUE(lines["peak_by_line"].is_null());
+  ExpectRefused({"diff", first, Path("none")}, "hotpack diff: " + Path("none") + ": No such file or directory");
 }
 
 class ReplayCommandTest : public CommandTest {
@@ -326,6 +419,12 @@ TEST_F(ReplayCommandTest, WholeAndUnsteady) {
   EXPECT_THAT(outcome.out, StartsWith("requests    10\n"));
   EXPECT_EQ(outcome.err,
             "hotpack replay: " + file + ": no steady step (the last two marked steps differ): the whole is repeated\n");
+  file = Write("unmarked.csv", "event,id,bytes\nalloc,1,5\nalloc,2,6\n");
+  outcome = Replay({file, "--repeat", "1"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "hotpack replay: " + file +
+                             ": no steady step (the recording has no marks; hotpack.step() or hotpack_step() sets "
+                             "them): the whole is repeated\n");
 }
 
 TEST_F(ReplayCommandTest, WeightsAndOptimizerState) {
@@ -398,6 +497,7 @@ TEST_F(ReplayCommandTest, NoCuda) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(Lines(outcome.err).size(), 1u);
   EXPECT_THAT(outcome.err, StartsWith("hotpack replay: cannot load libcuda.so.1: "));
+  EXPECT_THAT(outcome.err, HasSubstr("; without a GPU: hotpack run --simulate -- hotpack replay "));
 }
 
 }  // namespace

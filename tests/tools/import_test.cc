@@ -268,8 +268,9 @@ TEST_F(ImportTest, AFileThatCannotBeWrittenToTheEndIsNotLeft) {
 }
 
 TEST_F(ImportTest, ExportsToAFileOnly) {
-  ExpectFailure({"export", kLog, "--format", "torch-snapshot", "-o", Path("x")},
-                "hotpack export: " + kLog + ":1:1: neither a hotpack trace nor an event CSV (event,id,bytes)");
+  const std::string text = kData + "make_traces.py";
+  ExpectFailure({"export", text, "--format", "torch-snapshot", "-o", Path("x")},
+                "hotpack export: " + text + ":1:1: neither a hotpack trace nor an event CSV (event,id,bytes)");
   ExpectFailure({"export", kData + "lstm.csv", "--format", "torch-snapshot", "-o", "/dev/full"},
                 "hotpack export: /dev/full: cannot be written: No space left on device");
   ExpectFailure({"export", kData + "lstm.csv", "--format", "torch-snapshot", "--all-pairs"},

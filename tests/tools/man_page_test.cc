@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/subprocess.h"
+#include "tests/tools/help_text.h"
 #include "tools/cli/exit_codes.h"
 
 namespace {
@@ -30,15 +31,7 @@ Outcome Shell(const std::string& script, const std::vector<std::string>& argumen
   return hotpack_test::RunProgram(command, {{"LD_PRELOAD", ""}});
 }
 
-std::vector<std::string> Subcommands() {
-  const std::string help = Hotpack({"--help"}).out;
-  std::vector<std::string> names;
-  std::istringstream lines(help.substr(help.find("Subcommands:\n") + 13));
-  for (std::string line, name; std::getline(lines, line) && !line.empty();) {
-    if (std::istringstream(line) >> name && line[2] != ' ') names.push_back(name);
-  }
-  return names;
-}
+std::vector<std::string> Subcommands() { return hotpack_test::SubcommandsIn(Hotpack({"--help"}).out); }
 
 // The options that a subcommand's help lists.
 std::set<std::string> OptionsOf(const std::string& subcommand) {
@@ -108,6 +101,37 @@ TEST(Completion, Bash) {
   EXPECT_EQ(Completed("hotpack export --f"), "--format --force\n");
   EXPECT_EQ(Completed("hotpack pack job"), "\n") << "files are bash's own affair";
   EXPECT_THAT(Completed("hotpack --"), HasSubstr("--version"));
+}
+
+TEST(Completion, BashCompletesValues) {
+  EXPECT_EQ(Completed("hotpack export --format ch"), "chrome\n");
+  EXPECT_EQ(Completed("hotpack export --format=ch"), "--format=chrome\n");
+  EXPECT_EQ(Completed("hotpack export --format = ch"), "chrome\n") << "bash cuts words at =";
+  EXPECT_EQ(Completed("hotpack compare --peers=pytorch,tfl"), "--peers=pytorch,tflite\n");
+  EXPECT_THAT(Completed("hotpack compare --peers py"), HasSubstr("pytorch-expandable"));
+  EXPECT_EQ(Completed("hotpack replay --api d"), "driver\n");
+}
+
+// Each option of each subcommand is in both, and the shells take them, where they are installed.
+TEST(Completion, ZshAndFish) {
+  for (const std::string shell : {"zsh", "fish"}) {
+    const std::string script = Hotpack({"help", "--" + shell + "-completion"}).out;
+    for (const std::string& subcommand : Subcommands()) {
+      EXPECT_THAT(script, HasSubstr(subcommand)) << shell;
+      for (const std::string& option : OptionsOf(subcommand)) {
+        if (option.compare(0, 2, "--") != 0) continue;
+        EXPECT_THAT(script, HasSubstr(shell == "fish" ? " -l " + option.substr(2) : option)) << shell;
+      }
+    }
+    EXPECT_THAT(script, HasSubstr("pytorch-expandable")) << shell;
+    if (Shell("command -v " + shell).code != 0) continue;
+    const Outcome outcome =
+        Shell("\"$1\" help --" + shell + "-completion > /dev/shm/hotpack-completion.$$; " + shell +
+                  " -n /dev/shm/hotpack-completion.$$; code=$?; rm /dev/shm/hotpack-completion.$$; exit $code",
+              {HOTPACK_COMMAND});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+  }
 }
 
 }  // namespace

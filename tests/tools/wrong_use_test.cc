@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
+#include "tests/tools/help_text.h"
 
 namespace {
 
@@ -103,6 +104,12 @@ const std::vector<Subcommand> kSubcommands = {
      .input_first = true},
     {.name = "compare",
      .good = {"compare", "IN"},
+     .input = "lstm.csv",
+     .outputs = {},
+     .prints = true,
+     .input_first = true},
+    {.name = "diff",
+     .good = {"diff", "IN", HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
      .input = "lstm.csv",
      .outputs = {},
      .prints = true,
@@ -435,11 +442,8 @@ TEST(WrongUseOfSubcommands, RecordWithItsTwoOutputs) {
 
 TEST(WrongUseOfSubcommands, EachHasARow) {
   const Outcome outcome = hotpack_test::RunProgram({HOTPACK_COMMAND, "--help"}, {{"LD_PRELOAD", ""}});
-  std::vector<std::string> listed, rows;
-  std::istringstream lines(outcome.out.substr(outcome.out.find("Subcommands:\n") + 13));
-  for (std::string line, name; std::getline(lines, line) && !line.empty();) {
-    if (std::istringstream(line) >> name && line[2] != ' ') listed.push_back(name);
-  }
+  const std::vector<std::string> listed = hotpack_test::SubcommandsIn(outcome.out);
+  std::vector<std::string> rows;
   for (const Subcommand& row : kSubcommands) rows.emplace_back(row.name);
   EXPECT_THAT(listed, testing::UnorderedElementsAreArray(rows));
 }

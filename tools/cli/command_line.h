@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -9,8 +10,11 @@ class App;
 
 namespace hotpack {
 
-// Exit codes and an example, for the end of --help.
+// Examples and exit codes, for the end of --help.
 std::string CommandFooter();
+
+// Returns "there is no command 'compar': did you mean compare?", or where all are listed if none of `names` is near.
+std::string NoSuchCommand(const std::string& name, const std::vector<std::string>& names);
 
 // Parses, which runs the chosen subcommand. Returns *exit_code, or kExitBadUse after one line on stderr: wrong options,
 // or standard output took not all that was printed.

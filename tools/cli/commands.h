@@ -10,6 +10,7 @@ class App;
 namespace hotpack {
 
 void AddCompareCommand(CLI::App& app, int* exit_code);
+void AddDiffCommand(CLI::App& app, int* exit_code);
 void AddExportCommand(CLI::App& app, int* exit_code);
 void AddImportCommand(CLI::App& app, int* exit_code);
 void AddPackCommand(CLI::App& app, int* exit_code);

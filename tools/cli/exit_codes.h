@@ -17,7 +17,7 @@ inline constexpr ExitCode kExitCodes[] = {
     {"0", "done"},
     {"1",
      "it was done and failed: what was to be checked is not valid, a replay went wrong, the simulated device's checker "
-     "has reports, doctor found something to do"},
+     "has reports, doctor found something to do, more memory than --fail-above"},
     {"2", "bad options, input that cannot be read, output that cannot be written, nothing to work with"},
     {"3", "pack --capacity: it is proved that there is no such placement"},
     {"4", "pack --capacity: neither found nor refuted in the time given"},

@@ -11,12 +11,14 @@
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
+#include "tools/cli/choices.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/exit_codes.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/compare/compare_facts.h"
+#include "tools/formats/any_recording.h"
 #include "tools/replay/repeat_step.h"
 
 namespace hotpack {
@@ -185,7 +187,7 @@ void PrintText(const std::string& file, const Answer& answer, const std::string&
 }
 
 int RunCompare(const Options& options) {
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  absl::StatusOr<TraceFile> file = LoadForCommand("compare", options.file);
   if (!file.ok()) return Fail(std::string(file.status().message()));
   Answer answer;
   answer.capacity = SizeFrom(options.capacity);
@@ -210,17 +212,19 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("compare", "Shows the most that hotpack and other allocators would hold for a recording");
-  command->add_option("TRACE", options->file, "An event CSV or a trace file")->required();
-  command->add_option("--peers", options->peers, "Only these, separated by commas; of " + JoinedNames())
-      ->delimiter(',')
-      ->check(
-          [](const std::string& name) {
-            const std::vector<std::string> names = PeerNames();
-            return std::find(names.begin(), names.end(), name) != names.end()
-                       ? std::string()
-                       : "'" + name + "' is none of " + JoinedNames();
-          },
-          "NAME");
+  command->add_option("TRACE", options->file, "A recording, also a PyTorch snapshot or an RMM log")->required();
+  CLI::Option* peers =
+      command->add_option("--peers", options->peers, "Only these, separated by commas; of " + JoinedNames())
+          ->delimiter(',')
+          ->check(
+              [](const std::string& name) {
+                const std::vector<std::string> names = PeerNames();
+                return std::find(names.begin(), names.end(), name) != names.end()
+                           ? std::string()
+                           : "'" + name + "' is none of " + JoinedNames();
+              },
+              "NAME");
+  NoteChoices(peers, PeerNames(), true);
   const auto at_least_one = [](const std::string& size) {
     return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
   };

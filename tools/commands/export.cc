@@ -12,19 +12,22 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "packer/csv.h"
 #include "packer/exact_model.h"
 #include "packer/model_writer.h"
 #include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
+#include "tools/cli/choices.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
+#include "tools/formats/any_recording.h"
+#include "tools/formats/instance_input.h"
 #include "tools/formats/snapshot_export.h"
-#include "tools/recording/instance_input.h"
 #include "tools/report/chrome.h"
 #include "tools/report/svg.h"
 #include "tools/report/write_report.h"
@@ -91,7 +94,7 @@ absl::Status ExportMinimalloc(const Options& options, const TextSink& sink, std:
 }
 
 absl::Status ExportEventCsv(const Options& options, const TextSink& sink, std::string* summary) {
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  absl::StatusOr<TraceFile> file = LoadForCommand("export", options.file);
   if (!file.ok()) return file.status();
   *summary = CountText(file->trace.events.size(), "event");
   return sink(FormatEventCsv(file->trace));
@@ -101,7 +104,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   if (options.out.empty() && isatty(STDOUT_FILENO) != 0) {
     return absl::InvalidArgumentError("a snapshot is not for a terminal: --out has to say where it goes");
   }
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  absl::StatusOr<TraceFile> file = LoadForCommand("export", options.file);
   if (!file.ok()) return file.status();
   ExportedSnapshot exported;
   absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, sink, &exported);
@@ -118,11 +121,12 @@ absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string
   absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.file, ReportModelOptions{});
   if (!read.ok()) return read.status();
   *summary = CountText(read->model.blocks.size(), "block") + " of " + read->model.what;
+  if (!read->remark.empty()) *summary += "; " + read->remark;
   return sink(Svg(read->model, SvgOptions{}));
 }
 
 absl::Status ExportChrome(const Options& options, const TextSink& sink, std::string* summary) {
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  absl::StatusOr<TraceFile> file = LoadForCommand("export", options.file);
   if (!file.ok()) return file.status();
   ChromeCounts counts;
   absl::Status status = WriteChromeTrace(*file, sink, &counts);
@@ -186,22 +190,25 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("export", "Writes an instance or a recording for other programs, or as a picture");
-  command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
-  command
-      ->add_option(
-          "--format", options->format,
-          "One of " + FormatNames() +
-              ". lp and mps: the exact model; minimalloc: the instance that is packed; "
-              "event-csv (or csv): all events; svg: the packed iteration as a picture; "
-              "chrome: for Perfetto and Chrome's tracing; torch-snapshot: a memory snapshot of PyTorch with the whole "
-              "recording, its blocks at the addresses that best-fit gives "
-              "them in one segment")
-      ->required()
-      ->check(
-          [](const std::string& name) {
-            return FindFormat(name) != nullptr ? std::string() : "'" + name + "' is none of " + FormatNames();
-          },
-          "NAME");
+  command->add_option("FILE", options->file, "A minimalloc CSV or a recording, also a PyTorch snapshot or an RMM log")
+      ->required();
+  NoteChoices(command
+                  ->add_option("--format", options->format,
+                               "One of " + FormatNames() +
+                                   ". lp and mps: the exact model; minimalloc: the instance that is packed; "
+                                   "event-csv (or csv): all events; svg: the packed iteration as a picture; "
+                                   "chrome: for Perfetto and Chrome's tracing; torch-snapshot: a memory snapshot of "
+                                   "PyTorch with the whole "
+                                   "recording, its blocks at the addresses that best-fit gives "
+                                   "them in one segment")
+                  ->required()
+                  ->check(
+                      [](const std::string& name) {
+                        return FindFormat(name) != nullptr ? std::string()
+                                                           : "'" + name + "' is none of " + FormatNames();
+                      },
+                      "NAME"),
+              absl::StrSplit(FormatNames(), ", "));
   command->add_flag("--as-published", options->as_published,
                     "The paper's equations alone: in bytes, W the memory there is, no lower bound");
   command->add_option("--memory", options->memory, "W with --as-published; 16G if not given")->check(SizeOption());

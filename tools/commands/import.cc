@@ -11,15 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "packer/csv.h"
 #include "profiler/trace_file.h"
+#include "tools/cli/choices.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
+#include "tools/formats/any_recording.h"
 #include "tools/formats/byte_stream.h"
 #include "tools/formats/minimalloc_import.h"
-#include "tools/formats/rmm_log.h"
-#include "tools/formats/snapshot_import.h"
 #include "tools/recording/recording_builder.h"
 #include "tools/recording/trace_output.h"
 
@@ -39,14 +40,6 @@ int Fail(const std::string& message) {
   return 2;
 }
 
-struct Imported {
-  Trace trace;
-  Notes notes;
-  uint64_t began_ns = 0;
-  std::string summary;   // the contents in words
-  std::string left_out;  // contents that were skipped; empty: none
-};
-
 // "1 release", "2 releases".
 std::string Count(uint64_t count, const std::string& noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
@@ -54,44 +47,13 @@ std::string Count(uint64_t count, const std::string& noun) {
 
 void AddTo(std::string* list, const std::string& item) { absl::StrAppend(list, list->empty() ? "" : ", ", item); }
 
-// The common part of all logs.
-template <typename Log>
-std::string Summary(const std::string& what, const Log& log) {
-  std::string text = absl::StrCat(what, ": ", Count(log.allocations, "allocation"));
-  if (log.live_before > 0) absl::StrAppend(&text, " and ", Count(log.live_before, "block"), " from before");
-  absl::StrAppend(&text, ", ", UnreleasedBlocks(log.trace), " not released");
-  if (log.missed_releases > 0) {
-    absl::StrAppend(&text, ", ", Count(log.missed_releases, "release"), " missing (put in before the next use)");
-  }
-  return text;
-}
-
-absl::StatusOr<Imported> ImportSnapshot(const Options& options, ByteSource source) {
+absl::StatusOr<Imported> ImportSnapshotOf(const Options& options, ByteSource source) {
   const std::optional<int> device = options.device < 0 ? std::nullopt : std::optional<int>(options.device);
-  absl::StatusOr<ImportedSnapshot> snapshot = ReadSnapshot(std::move(source), options.file, device);
-  if (!snapshot.ok()) return snapshot.status();
-  Imported imported;
-  imported.summary = Summary(absl::StrCat("PyTorch snapshot, device ", snapshot->device), *snapshot);
-  if (snapshot->failed > 0) AddTo(&imported.left_out, Count(snapshot->failed, "request") + " that ran out of memory");
-  for (size_t i = 0; i < snapshot->entries.size(); ++i) {
-    if (static_cast<int>(i) == snapshot->device || snapshot->entries[i] == 0) continue;
-    AddTo(&imported.left_out, absl::StrCat("device ", i, " (", snapshot->entries[i], " entries, --device ", i, ")"));
-  }
-  imported.began_ns = snapshot->began_ns;
-  imported.notes = std::move(snapshot->notes);
-  imported.trace = std::move(snapshot->trace);
-  return imported;
+  return ImportSnapshot(options.file, device, std::move(source));
 }
 
-absl::StatusOr<Imported> ImportRmmLog(const Options& options, ByteSource source) {
-  absl::StatusOr<ImportedLog> log = ReadRmmLog(std::move(source), options.file);
-  if (!log.ok()) return log.status();
-  Imported imported;
-  imported.summary = Summary("RMM log", *log);
-  if (log->failed > 0) AddTo(&imported.left_out, Count(log->failed, "request") + " that ran out of memory");
-  if (log->is_cut) AddTo(&imported.left_out, "the last line, which is cut");
-  imported.trace = std::move(log->trace);
-  return imported;
+absl::StatusOr<Imported> ImportRmmLogOf(const Options& options, ByteSource source) {
+  return ImportRmmLog(options.file, std::move(source));
 }
 
 absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
@@ -111,9 +73,11 @@ absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
 
 // Imports an event CSV, or a trace file that is to become one.
 absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
-  if (!file.ok()) return file.status();
+  absl::StatusOr<AnyRecording> recording = LoadAnyRecording(options.file);
+  if (!recording.ok()) return recording.status();
+  TraceFile* const file = &recording->file;
   Imported imported;
+  imported.left_out = recording->remark;
   uint64_t allocations = 0;
   for (const Event& event : file->trace.events) allocations += event.kind == EventKind::kAllocate ? 1 : 0;
   imported.summary = absl::StrCat("recording: ", Count(allocations, "allocation"), ", ", UnreleasedBlocks(file->trace),
@@ -128,8 +92,8 @@ struct Format {
   const char* name;
   absl::StatusOr<Imported> (*importer)(const Options& options, ByteSource source);
 };
-constexpr Format kFormats[] = {{"torch-snapshot", ImportSnapshot},
-                               {"rmm-log", ImportRmmLog},
+constexpr Format kFormats[] = {{"torch-snapshot", ImportSnapshotOf},
+                               {"rmm-log", ImportRmmLogOf},
                                {"minimalloc", ImportMinimalloc},
                                {"event-csv", ImportRecording},
                                {"trace", ImportRecording}};
@@ -144,8 +108,8 @@ const Format* FindFormat(const std::string& name) {
 
 // Returns the format of a file by its first bytes; null if it is unknown.
 const Format* Recognise(std::string_view begin) {
-  if (begin.size() >= 2 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5) return FindFormat("torch-snapshot");
-  if (begin.substr(0, kRmmLogHeader.size()) == kRmmLogHeader) return FindFormat("rmm-log");
+  if (LooksLikeSnapshot(begin)) return FindFormat("torch-snapshot");
+  if (LooksLikeRmmLog(begin)) return FindFormat("rmm-log");
   switch (RecogniseFormat(begin)) {
     case FileFormat::kTraceFile:
       return FindFormat("trace");
@@ -179,6 +143,9 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   if (!begin.ok()) return begin.status();
   if (begin->empty()) return absl::InvalidArgumentError(options.file + ": the file is empty");
   const Format* format = Recognise(*begin);
+  if (const std::string kind = format == nullptr ? OtherKindOfFile(*begin) : ""; !kind.empty()) {
+    return absl::InvalidArgumentError(options.file + ": is " + kind);
+  }
   if (format == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.file,
@@ -205,7 +172,7 @@ absl::Status Import(const Options& options) {
   if (!status.ok()) return status;
   absl::StatusOr<const Format*> format = ChooseFormat(options);
   if (!format.ok()) return format.status();
-  if (options.device >= 0 && (*format)->importer != ImportSnapshot) {
+  if (options.device >= 0 && (*format)->importer != ImportSnapshotOf) {
     return absl::InvalidArgumentError("--device is for PyTorch snapshots");
   }
   absl::StatusOr<ByteSource> source = FileSource(options.file);
@@ -243,14 +210,16 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
       command, "-o,--out", &options->out,
       "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
       ->required();
-  command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
-      ->check(
-          [](const std::string& name) {
-            return name == "auto" || FindFormat(name) != nullptr ? std::string()
-                                                                 : "'" + name + "' is none of " + kFormatNames;
-          },
-          "NAME")
-      ->capture_default_str();
+  NoteChoices(command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
+                  ->check(
+                      [](const std::string& name) {
+                        return name == "auto" || FindFormat(name) != nullptr
+                                   ? std::string()
+                                   : "'" + name + "' is none of " + kFormatNames;
+                      },
+                      "NAME")
+                  ->capture_default_str(),
+              absl::StrSplit(kFormatNames, ", "));
   command
       ->add_option("--device", options->device, "Which device of a snapshot; if not given, the one with most entries")
       ->check(CLI::Range(0, 65535));

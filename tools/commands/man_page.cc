@@ -104,15 +104,6 @@ void AppendCommand(const CLI::App& command, std::string* page) {
   if (const std::string footer = command.get_footer(); !footer.empty()) AppendFooter(footer, page);
 }
 
-// Returns the words for `compgen -W`: a command's options.
-std::string LongNames(const CLI::App& command) {
-  std::string names;
-  for (const CLI::Option* option : Options(command)) {
-    for (const std::string& name : option->get_lnames()) absl::StrAppend(&names, names.empty() ? "--" : " --", name);
-  }
-  return names;
-}
-
 }  // namespace
 
 std::string ManPage(const CLI::App& app, const std::string& version) {
@@ -134,31 +125,6 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
                     Escaped(absl::StrCat(meaning, " (", row.values, "). Default: ", row.fallback)), "\n");
   }
   return page;
-}
-
-std::string BashCompletion(const CLI::App& app) {
-  std::string names, cases;
-  for (const CLI::App* command : Commands(app)) {
-    absl::StrAppend(&names, names.empty() ? "" : " ", command->get_name());
-    absl::StrAppend(&cases, "    ", command->get_name(), ") words=\"", LongNames(*command), "\" ;;\n");
-  }
-  return absl::StrCat(
-      "# bash completion for hotpack, made by hotpack help --bash-completion\n"
-      "_hotpack() {\n"
-      "  local word=${COMP_WORDS[COMP_CWORD]} words=\n"
-      "  COMPREPLY=()\n"
-      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W \"",
-      names,
-      " --help --version\" -- \"$word\"))\n"
-      "    return\n"
-      "  fi\n"
-      "  case ${COMP_WORDS[1]} in\n",
-      cases,
-      "  esac\n"
-      "  if [ \"${word#-}\" != \"$word\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); fi\n"
-      "}\n"
-      "complete -o default -F _hotpack hotpack\n");
 }
 
 }  // namespace hotpack

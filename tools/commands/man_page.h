@@ -12,7 +12,4 @@ namespace hotpack {
 // Returns hotpack(1) in the macros of man(7). `version`: such as "0.4.0". Omits hidden subcommands and options.
 std::string ManPage(const CLI::App& app, const std::string& version);
 
-// Returns a bash script that completes subcommands, options and file names.
-std::string BashCompletion(const CLI::App& app);
-
 }  // namespace hotpack

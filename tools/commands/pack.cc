@@ -11,17 +11,19 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
 #include "packer/stream_edges.h"
 #include "packer/validator.h"
+#include "tools/cli/choices.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
-#include "tools/recording/instance_input.h"
+#include "tools/formats/instance_input.h"
 
 namespace hotpack {
 namespace {
@@ -175,14 +177,16 @@ int RunPack(const Options& options) {
 void AddPackCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("pack", "Packs an instance, or the hot iteration of a recording");
-  command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
-  command->add_option("--algorithm", options->algorithm, std::string("One of ") + kAlgorithmNames)
-      ->check(
-          [](const std::string& name) {
-            return AlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + kAlgorithmNames;
-          },
-          "NAME")
-      ->capture_default_str();
+  command->add_option("FILE", options->file, "A minimalloc CSV or a recording, also a PyTorch snapshot or an RMM log")
+      ->required();
+  NoteChoices(command->add_option("--algorithm", options->algorithm, std::string("One of ") + kAlgorithmNames)
+                  ->check(
+                      [](const std::string& name) {
+                        return AlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + kAlgorithmNames;
+                      },
+                      "NAME")
+                  ->capture_default_str(),
+              absl::StrSplit(kAlgorithmNames, ", "));
   command->add_option("--time-limit", options->time_limit, "For the solve; the best placement found by then counts")
       ->check(DurationOption())
       ->capture_default_str();

@@ -1,8 +1,6 @@
 // hotpack record: records a program's requests and changes nothing else.
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "tools/cli/exit_codes.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/size_text.h"
+#include "tools/run/recording_end.h"
 #include "tools/run/run.h"
 #include "tools/run/run_program.h"
 
@@ -28,18 +27,6 @@ struct Recorded {
   bool whole = true;
   std::string text;
 };
-
-// Returns why the trace file at `path` ended before the program; empty: it did not.
-std::string CutBecause(const std::string& path) {
-  namespace format = trace_format;
-  std::ifstream file(path, std::ios::binary);
-  char header[format::kHeaderBytes];
-  uint32_t state = format::kRecording;
-  if (!file.read(header, sizeof(header))) return "cannot be read";
-  std::memcpy(&state, header + format::kStateAt, sizeof(state));
-  if (state == format::kDiskFull) return "the disk was full, so it ends early";
-  return state == format::kLimitReached ? "it ends at the size limit (HOTPACK_TRACE_LIMIT_MB)" : "";
-}
 
 // Of several processes it reports the one with most requests.
 Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& processes) {
@@ -55,7 +42,7 @@ Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& pro
   std::error_code error;
   const bool there = fs::exists(options.trace, error);
   if (most == nullptr && !there) return {true, "no process asked for device memory: nothing is recorded"};
-  if (!there) return {false, options.trace + ": the recording could not be written"};
+  if (!there) return {false, options.trace + ": " + MissingBecause(options.trace)};
   if (const std::string reason = CutBecause(options.trace); !reason.empty())
     return {false, options.trace + ": " + reason};
   std::string text =

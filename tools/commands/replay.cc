@@ -9,10 +9,12 @@
 
 #include "CLI/CLI.hpp"
 #include "profiler/trace_file.h"
+#include "tools/cli/choices.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
+#include "tools/formats/any_recording.h"
 #include "tools/replay/replay_cuda.h"
 #include "tools/replay/replay_player.h"
 #include "tools/replay/replay_steps.h"
@@ -55,8 +57,10 @@ PlayOptions PlayOptionsFrom(const Options& options, const RecordedSteps& recorde
     play.repeat = options.repeat;
   } else {
     play.passes = options.repeat + 1;
-    fprintf(stderr, "hotpack replay: %s: no steady step (the last two marked steps differ): the whole is repeated\n",
-            options.file.c_str());
+    const char* why = recorded.steps.size() > 1
+                          ? "the last two marked steps differ"
+                          : "the recording has no marks; hotpack.step() or hotpack_step() sets them";
+    fprintf(stderr, "hotpack replay: %s: no steady step (%s): the whole is repeated\n", options.file.c_str(), why);
   }
   return play;
 }
@@ -86,10 +90,14 @@ PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorde
 }
 
 int RunReplay(const Options& options) {
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  absl::StatusOr<TraceFile> file = LoadForCommand("replay", options.file);
   if (!file.ok()) return Fail(2, std::string(file.status().message()));
   RecordedSteps recorded = CutIntoSteps(file->trace);
   absl::StatusOr<std::unique_ptr<ReplayDevice>> device = OpenCudaDevice(ApiFromName(options.api), !options.no_touch);
+  if (absl::IsNotFound(device.status())) {  // no driver
+    return Fail(2, std::string(device.status().message()) +
+                       "; without a GPU: hotpack run --simulate -- hotpack replay " + options.file);
+  }
   if (!device.ok()) return Fail(2, std::string(device.status().message()));
   PlayOptions play = PlayOptionsFrom(options, recorded);
   ReplayHooks hooks = FindHooks(options.marks == "api", options.wait_plan);
@@ -101,7 +109,7 @@ int RunReplay(const Options& options) {
 void AddReplayCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("replay", "Plays a recording as a CUDA program");
-  command->add_option("FILE", options->file, "An event CSV or a trace file")->required();
+  command->add_option("FILE", options->file, "A recording, also a PyTorch snapshot or an RMM log")->required();
   auto* repeat = command->add_option("--repeat", options->repeat, "Play it once and its steady step N more times")
                      ->check(CLI::Range(uint64_t{0}, kMaxPlays))
                      ->type_name("N");
@@ -109,12 +117,15 @@ void AddReplayCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(uint64_t{1}, kMaxPlays))
       ->type_name("N")
       ->excludes(repeat);
-  command->add_option("--api", options->api, "malloc (cudaMalloc), async (cudaMallocAsync) or driver (cuMemAlloc)")
-      ->check(CLI::IsMember({"malloc", "async", "driver"}))
-      ->capture_default_str();
-  command->add_option("--marks", options->marks, "api: call hotpack_step() where the recording has a mark")
-      ->check(CLI::IsMember({"none", "api"}))
-      ->capture_default_str();
+  NoteChoices(
+      command->add_option("--api", options->api, "malloc (cudaMalloc), async (cudaMallocAsync) or driver (cuMemAlloc)")
+          ->check(CLI::IsMember({"malloc", "async", "driver"}))
+          ->capture_default_str(),
+      {"malloc", "async", "driver"});
+  NoteChoices(command->add_option("--marks", options->marks, "api: call hotpack_step() where the recording has a mark")
+                  ->check(CLI::IsMember({"none", "api"}))
+                  ->capture_default_str(),
+              {"none", "api"});
   command->add_flag("--wait-plan", options->wait_plan, "After each step wait until hotpack has planned");
   command->add_option("--weights", options->weights, "Allocate so much before the first step, and keep it")
       ->check(SizeOption());

@@ -51,7 +51,10 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("report", "Writes one page that shows a recording's packed iteration, its load and its run");
-  command->add_option("FILE", options->report.path, "A trace file, an event CSV or a minimalloc CSV")->required();
+  command
+      ->add_option("FILE", options->report.path,
+                   "A recording, also a PyTorch snapshot or an RMM log, or a minimalloc CSV")
+      ->required();
   AddOutputOption(command, "-o,--out", &options->report.out, "Write to this file, not to standard output (\"-\")");
   AddForceFlag(command, &options->force);
   command->add_option("--time-limit", options->time_limit, "For the packing")

@@ -14,11 +14,14 @@
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/count_text.h"
+#include "tools/cli/exit_codes.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/commands/show_notes.h"
+#include "tools/formats/any_recording.h"
 #include "tools/recording/hot_iteration.h"
 #include "tools/recording/load_curve.h"
+#include "tools/recording/run_course.h"
 #include "tools/recording/trace_facts.h"
 #include "tools/report/show_plan.h"
 
@@ -29,6 +32,7 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string file;
+  std::string fail_above;  // a size; empty: no limit
   bool json = false;
 };
 
@@ -97,9 +101,9 @@ Json ToJson(const Figures& figures) {
 
 Json ToJson(const std::optional<HotIteration>& hot) { return hot ? ToJson(FiguresOf(*hot)) : Json(); }
 
-void PrintJson(const TraceFile& file, const TraceFacts& facts) {
+void PrintJson(const TraceFile& file, const TraceFacts& facts, const RunCourse& course, const std::string& what) {
   bool binary = file.origin.format == TraceOrigin::Format::kTraceFile;
-  Json object = {{"format", binary ? "trace" : "event-csv"}};
+  Json object = {{"format", !what.empty() ? what : binary ? "trace" : "event-csv"}};
   if (binary) {
     object["program"] = file.origin.program;
     object["process"] = file.origin.process;
@@ -120,6 +124,7 @@ void PrintJson(const TraceFile& file, const TraceFacts& facts) {
   object["marked_iterations"] = Lengths(MarkedIterations(file.trace));
   object["marked"] = ToJson(MarkedIteration(file.trace));
   object["detected"] = ToJson(DetectedIteration(file.trace));
+  AddCourseJson(course, &object);
   AddNotesJson(file, &object);
   printf("%s\n", object.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
@@ -138,7 +143,12 @@ void PrintFigures(const Figures& figures) {
          FormatSize(figures.lower_bound).c_str());
 }
 
-void PrintOrigin(const TraceOrigin& origin) {
+void PrintOrigin(const TraceOrigin& origin, const std::string& what) {
+  if (!what.empty()) {
+    printf("format         %s\n", what.c_str());
+    if (origin.created_ns > 0) printf("began          %s\n", UtcText(origin.created_ns).c_str());
+    return;
+  }
   if (origin.format == TraceOrigin::Format::kEventCsv) {
     printf("format         event CSV\n");
     return;
@@ -165,8 +175,8 @@ void PrintCurve(const char* name, const std::vector<uint64_t>& load) {
   fputs(text.c_str(), stdout);
 }
 
-void PrintText(const TraceFile& file, const TraceFacts& facts) {
-  PrintOrigin(file.origin);
+void PrintText(const TraceFile& file, const TraceFacts& facts, const RunCourse& course, const std::string& what) {
+  PrintOrigin(file.origin, what);
   auto u = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   printf("events         %llu: %s, %s, %s\n", u(facts.events), CountText(facts.requests, "request").c_str(),
          CountText(facts.releases, "release").c_str(), CountText(facts.marks, "mark").c_str());
@@ -178,6 +188,7 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
   if (facts.duration_ns > 0) printf("duration       %.3f s\n", static_cast<double>(facts.duration_ns) / 1e9);
   std::vector<uint64_t> lengths = Lengths(MarkedIterations(file.trace));
   if (!lengths.empty()) PrintMarked(lengths);
+  PrintCourse(course);
   const std::optional<HotIteration> marked = MarkedIteration(file.trace), detected = DetectedIteration(file.trace);
   if (marked) {
     printf("the last marked iteration\n");
@@ -195,25 +206,34 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
   PrintNotes(file);
 }
 
-absl::StatusOr<TraceFile> LoadWithProgress(const std::string& path) {
+absl::StatusOr<AnyRecording> LoadWithProgress(const std::string& path) {
   const Progress progress("reading " + path);
-  return LoadTrace(path);
+  return LoadAnyRecording(path);
 }
 
 int RunShow(const Options& options) {
   if (LooksLikePlan(options.file)) return ShowPlan(options.file, options.json);
-  absl::StatusOr<TraceFile> file = LoadWithProgress(options.file);
-  if (!file.ok()) {
-    fprintf(stderr, "hotpack show: %s\n", std::string(file.status().message()).c_str());
+  absl::StatusOr<AnyRecording> recording = LoadWithProgress(options.file);
+  if (!recording.ok()) {
+    fprintf(stderr, "hotpack show: %s\n", std::string(recording.status().message()).c_str());
     return 2;
   }
-  TraceFacts facts = CountFacts(file->trace);
-  if (options.json) {
-    PrintJson(*file, facts);
-  } else {
-    PrintText(*file, facts);
+  if (!recording->remark.empty()) {
+    fprintf(stderr, "hotpack show: %s: %s\n", options.file.c_str(), recording->remark.c_str());
   }
-  return 0;
+  const TraceFile& file = recording->file;
+  const TraceFacts facts = CountFacts(file.trace);
+  const RunCourse course = CourseOf(file);
+  if (options.json) {
+    PrintJson(file, facts, course, recording->what);
+  } else {
+    PrintText(file, facts, course, recording->what);
+  }
+  if (options.fail_above.empty() || facts.live_peak <= static_cast<uint64_t>(*ParseSize(options.fail_above))) return 0;
+  fflush(stdout);
+  fprintf(stderr, "hotpack show: %s: the live peak, %s, is above %s\n", options.file.c_str(),
+          FormatSize(facts.live_peak).c_str(), options.fail_above.c_str());
+  return kExitFailed;
 }
 
 }  // namespace
@@ -222,8 +242,13 @@ void AddShowCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("show", "Shows what a recording holds (events, iterations, peak, lower bound), or a plan");
-  command->add_option("FILE", options->file, "An event CSV, a trace file or a plan file")->required();
+  command->add_option("FILE", options->file, "A recording, also a PyTorch snapshot or an RMM log, or a plan file")
+      ->required();
   command->add_flag("--json", options->json, "Print one object");
+  command
+      ->add_option("--fail-above", options->fail_above,
+                   "Exit with 1, and a line on stderr, if the live peak is above this size")
+      ->check(SizeOption());
   command->footer("Example:\n  hotpack show job.trace");
   command->callback([options, exit_code] { *exit_code = RunShow(*options); });
 }

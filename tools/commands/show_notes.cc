@@ -10,6 +10,7 @@
 #include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
 #include "tools/recording/demangle.h"
+#include "tools/recording/peak_lines.h"
 
 namespace hotpack {
 namespace {
@@ -109,6 +110,27 @@ Json LaunchesJson(const TraceFile& file) {
           {"largest_gaps", gaps}};
 }
 
+// The lines that asked for most of what is live at the peak.
+void PrintStacks(const TraceFile& file) {
+  constexpr size_t kShown = 8;
+  const std::vector<PeakLine> lines = PeakByLine(file);
+  printf("stacks         of %s; live at the peak by the line that asked\n",
+         CountText(file.notes.stacks.size(), "block").c_str());
+  for (size_t i = 0; i < lines.size() && i < kShown; ++i) {
+    printf("    %10s  %s: %s\n", FormatSize(lines[i].bytes).c_str(), CountText(lines[i].blocks, "block").c_str(),
+           lines[i].line.empty() ? "no stack" : lines[i].line.c_str());
+  }
+  if (lines.size() > kShown) printf("    ... and %s\n", CountText(lines.size() - kShown, "other line").c_str());
+}
+
+Json PeakJson(const TraceFile& file) {
+  Json rows = Json::array();
+  for (const PeakLine& line : PeakByLine(file)) {
+    rows.push_back({{"line", line.line}, {"blocks", line.blocks}, {"bytes", line.bytes}});
+  }
+  return rows;
+}
+
 uint64_t Begins(const Notes& notes) {
   return static_cast<uint64_t>(std::count_if(notes.ranges.begin(), notes.ranges.end(), [](const RangeEdge& edge) {
     return edge.kind == RangeKind::kPush || edge.kind == RangeKind::kStart;
@@ -127,7 +149,7 @@ void PrintNotes(const TraceFile& file) {
   if (!notes.launches.empty()) PrintLaunches(file);
   if (!notes.ranges.empty())
     printf("ranges         %llu, and %s\n", U(Begins(notes)), CountText(Marks(notes), "mark").c_str());
-  if (!notes.stacks.empty()) printf("stacks         of %s\n", CountText(notes.stacks.size(), "block").c_str());
+  if (!notes.stacks.empty()) PrintStacks(file);
   if (!notes.memory.empty()) printf("driver memory  %s\n", CountText(notes.memory.size(), "record").c_str());
 }
 
@@ -135,8 +157,46 @@ void AddNotesJson(const TraceFile& file, Json* object) {
   const Notes& notes = file.notes;
   if (!notes.launches.empty()) (*object)["launches"] = LaunchesJson(file);
   if (!notes.ranges.empty()) (*object)["ranges"] = {{"begun", Begins(notes)}, {"marks", Marks(notes)}};
-  if (!notes.stacks.empty()) (*object)["stacks"] = notes.stacks.size();
+  if (!notes.stacks.empty()) {
+    (*object)["stacks"] = notes.stacks.size();
+    (*object)["peak_by_line"] = PeakJson(file);
+  }
   if (!notes.memory.empty()) (*object)["driver_memory"] = notes.memory.size();
+}
+
+void PrintCourse(const RunCourse& course) {
+  if (!course.phases.empty()) {
+    printf("phases        ");
+    for (size_t i = 0; i < course.phases.size(); ++i) {
+      const RunPhase& phase = course.phases[i];
+      const std::string of = phase.iterations > 1 ? " (" + CountText(phase.iterations, "iteration") + ")" : "";
+      printf("%s %s%s %s", i == 0 ? "" : ",", phase.name.c_str(), of.c_str(), FormatSize(phase.live_peak).c_str());
+    }
+    printf("; live at most\n");
+  }
+  for (const std::string& sentence : CourseSentences(course)) printf("               %s\n", sentence.c_str());
+}
+
+void AddCourseJson(const RunCourse& course, Json* object) {
+  Json phases = Json::array();
+  for (const RunPhase& phase : course.phases) {
+    phases.push_back({{"name", phase.name}, {"iterations", phase.iterations}, {"live_peak", phase.live_peak}});
+  }
+  (*object)["phases"] = phases;
+  (*object)["growth"] = Json();
+  if (course.growth) {
+    (*object)["growth"] = {{"bytes", course.growth->bytes},
+                           {"iterations", course.growth->iterations},
+                           {"blocks", course.growth->blocks},
+                           {"where", course.growth->where}};
+  }
+  (*object)["spike"] = Json();
+  if (course.spike) {
+    (*object)["spike"] = {{"where", course.spike->where},
+                          {"live_peak", course.spike->live_peak},
+                          {"usual", course.spike->usual},
+                          {"others", course.spike->others}};
+  }
 }
 
 }  // namespace hotpack

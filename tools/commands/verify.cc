@@ -20,7 +20,7 @@
 #include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
-#include "tools/recording/instance_input.h"
+#include "tools/formats/instance_input.h"
 
 namespace hotpack {
 namespace {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "profiler/trace_format.h"
 #include "tools/formats/snapshot_words.h"
+#include "tools/recording/stack_text.h"
 
 namespace hotpack {
 namespace {
@@ -30,6 +31,7 @@ std::string_view SnapshotStacks::TextOf(const PickleValue& frame, uint8_t key) c
 
 // Returns one line per frame, innermost first as in PyTorch: "function (file:line)". Some frames have no file ("??").
 std::string SnapshotStacks::Describe(const std::vector<PickleValue>& frames) const {
+  constexpr size_t kMax = trace_format::kMaxNameBytes;
   std::string text;
   for (const PickleValue& frame : frames) {
     if (frame.kind != PickleKind::kDict) continue;
@@ -46,10 +48,13 @@ std::string SnapshotStacks::Describe(const std::vector<PickleValue>& frames) con
     for (char& c : line) {
       if (c == '\n') c = ' ';  // the separator of frames
     }
-    if (text.size() + line.size() + 1 > trace_format::kMaxNameBytes) break;  // whole frames only
     absl::StrAppend(&text, text.empty() ? "" : "\n", line);
   }
-  return text;
+  // Python frames are behind dozens of native ones, and would be what is cut off.
+  if (text.size() > kMax) text = ReadableStack(text);
+  if (text.size() <= kMax) return text;
+  const size_t end = text.rfind('\n', kMax);  // whole frames only
+  return end == std::string::npos ? "" : text.substr(0, end);
 }
 
 NameOrdinal SnapshotStacks::Of(const PickleValue& entry) {

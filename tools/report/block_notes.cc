@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "tools/recording/stack_text.h"
 
 namespace hotpack {
 namespace {
@@ -100,9 +101,13 @@ std::vector<BlockNotes> NotesOfBlocks(const TraceFile& file, const std::vector<u
       block.last_kernel = name;
     }
   }
+  absl::flat_hash_map<NameOrdinal, NameOrdinal> stacks;  // many blocks share one
   for (const BlockStack& stack : notes.stacks) {
     const auto found = by_id.find(stack.id);
-    if (found != by_id.end()) blocks[found->second].stack = known.Of(stack.stack);
+    if (found == by_id.end() || stack.stack >= notes.names.size()) continue;
+    const auto [readable, is_new] = stacks.try_emplace(stack.stack, kNoName);
+    if (is_new) readable->second = known.Of(ReadableStack(notes.names[stack.stack]));
+    blocks[found->second].stack = readable->second;
   }
   return blocks;
 }

@@ -15,7 +15,7 @@ struct BlockNotes {
   NameOrdinal first_kernel = kNoName;  // the first launch that named it
   NameOrdinal last_kernel = kNoName;
   uint32_t launches = 0;        // launches that named it
-  NameOrdinal stack = kNoName;  // one line a frame
+  NameOrdinal stack = kNoName;  // one line a frame, as ReadableStack() has it
 };
 
 // Returns the notes by entry of `events`: indices of allocations in Trace::events, ascending. The range is that of the

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
+#include "tools/recording/run_course.h"
 #include "tools/report/page_parts.h"
 #include "tools/report/show_plan.h"
 #include "tools/report/svg.h"
@@ -130,6 +131,9 @@ std::string Notices(const PageInput& input) {
   }
   if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kDiskFull) {
     notice("The disk was full: what came later is not in the recording.");
+  }
+  if (input.file != nullptr) {
+    for (const std::string& sentence : CourseSentences(CourseOf(*input.file))) notice(EscapeHtml(sentence));
   }
   return notices;
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tools/cli/count_text.h"
+#include "tools/recording/peak_lines.h"
 #include "tools/recording/trace_facts.h"
 #include "tools/report/columns.h"
 #include "tools/report/page.h"
@@ -182,6 +184,26 @@ Json PeerRows(const PageInput& input) {
   return rows;
 }
 
+// The lines with most live memory at the peak; what the rest have is one row. Empty: there are no stacks.
+Json LineRows(const PageInput& input) {
+  constexpr size_t kMaxLines = 40;
+  Json rows = Json::array();
+  if (input.file == nullptr) return rows;
+  std::vector<PeakLine> lines = PeakByLine(*input.file);
+  for (size_t i = kMaxLines; i < lines.size(); ++i) {
+    PeakLine& last = lines[kMaxLines - 1];
+    last.line = CountText(lines.size() - kMaxLines + 1, "other line");
+    last.stack.clear();
+    last.blocks += lines[i].blocks;
+    last.bytes += lines[i].bytes;
+  }
+  if (lines.size() > kMaxLines) lines.resize(kMaxLines);
+  for (const PeakLine& line : lines) {
+    rows.push_back({{"line", line.line}, {"stack", line.stack}, {"blocks", line.blocks}, {"bytes", line.bytes}});
+  }
+  return rows;
+}
+
 Json IterationColumns(const std::vector<RunIteration>& iterations) {
   std::vector<uint64_t> requests, first_request, first_event, live_peak, state, longer;
   for (size_t k = 0; k < iterations.size() && k < kRunIterations; ++k) {
@@ -216,6 +238,7 @@ Json PageData(const PageInput& input) {
                     {"beside_at", NumberColumn(model.unplanned.at)},
                     {"beside", NumberColumn(model.unplanned.bytes, kBlockUnit)},
                     {"beside_unit", kBlockUnit}};
+  data["lines"] = LineRows(input);
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;
   data["live_steady"] = input.comparison.live_steady;

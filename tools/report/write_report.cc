@@ -12,6 +12,7 @@
 #include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/size_text.h"
+#include "tools/formats/any_recording.h"
 #include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
@@ -47,14 +48,19 @@ absl::StatusOr<ReadReportModelResult> ReadReportModel(const std::string& path, c
   }
   ReadReportModelResult result;
   absl::StatusOr<ReportModel> model;
-  if (RecogniseFormat(*contents) == FileFormat::kOther) {
+  if (RecogniseFormat(*contents) == FileFormat::kOther && !LooksLikeSnapshot(*contents) &&
+      !LooksLikeRmmLog(*contents)) {
+    if (const std::string kind = OtherKindOfFile(*contents); !kind.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": is ", kind));
+    }
     absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
     if (!named.ok()) return named.status();
     model = MakeReportModel(std::move(named->instance), std::move(named->ids), options);
   } else {
-    absl::StatusOr<TraceFile> file = ParseTrace(*contents, path);
-    if (!file.ok()) return file.status();
-    result.file = *std::move(file);
+    absl::StatusOr<AnyRecording> recording = ParseAnyRecording(*contents, path);
+    if (!recording.ok()) return recording.status();
+    result.remark = recording->remark;
+    result.file = std::move(recording->file);
     model = MakeReportModel(*result.file, options);
   }
   if (!model.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", model.status().message()));
@@ -87,6 +93,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
                       static_cast<double>(height) / static_cast<double>(std::max<Bytes>(1, model.packed.lower_bound))));
   if (model.blocks.size() > options.block_limit)
     absl::StrAppend(summary, "; ", options.block_limit, " of them are in the page");
+  if (!read->remark.empty()) absl::StrAppend(summary, "; ", read->remark);
   return status;
 }
 

@@ -15,9 +15,11 @@ namespace hotpack {
 struct ReadReportModelResult {
   std::optional<TraceFile> file;  // nothing: a packing instance
   ReportModel model;
+  std::string remark;  // what of the recording is not in it; empty: nothing
 };
 
-// Reads and packs a recording or a minimalloc CSV. Errors are one line, "FILE: reason" or as of profiler/trace_file.h.
+// Reads and packs a recording (any of tools/formats/any_recording.h) or a minimalloc CSV. Errors are one line, "FILE:
+// reason" or as of profiler/trace_file.h.
 absl::StatusOr<ReadReportModelResult> ReadReportModel(const std::string& path, const ReportModelOptions& options);
 
 struct ReportOptions {

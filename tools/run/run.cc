@@ -1,5 +1,6 @@
 #include "tools/run/run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -8,9 +9,12 @@
 
 #include "CLI/CLI.hpp"
 #include "preload/process/option_table.h"
+#include "tools/cli/exit_codes.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/size_text.h"
 #include "tools/report/show_plan.h"
+#include "tools/run/recording_end.h"
 #include "tools/run/run_linked.h"
 #include "tools/run/run_program.h"
 #include "tools/run/run_report.h"
@@ -123,6 +127,25 @@ int FailedOutput(const RunOptions& options, const std::string& reason, int code)
   return code == 0 ? 2 : code;
 }
 
+// Returns why the recording of --trace is missing or ends before the program; empty if it is whole, or if no process
+// had anything to record. A size limit is the user's own wish and no fault.
+std::string FaultOfRecording(const RunOptions& options, const std::vector<ProcessStats>& processes) {
+  if (options.trace.empty() || processes.empty() || processes.front().stats.requests == 0) return "";
+  std::error_code error;
+  const std::string path = RecordingPath(options, "");
+  if (!fs::exists(path, error)) return MissingBecause(path);
+  return EndedByFullDisk(path) ? CutBecause(path) : "";
+}
+
+// Returns what is wrong if a process held more than --fail-above allows; empty: none did.
+std::string HeldAbove(const RunOptions& options, const std::vector<ProcessStats>& processes) {
+  if (options.fail_above.empty()) return "";
+  uint64_t most = 0;
+  for (const ProcessStats& process : processes) most = std::max(most, process.stats.reserved_peak);
+  if (most <= static_cast<uint64_t>(*ParseSize(options.fail_above))) return "";
+  return "--fail-above: the most held, " + FormatSize(most) + ", is above " + options.fail_above;
+}
+
 int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
            int code) {
   const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
@@ -132,13 +155,22 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
   std::string reason;
   const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
-  fprintf(stderr, "%s\n",
-          SummaryLine(options, processes, checker, report, PytorchWouldHold(options, directory, processes)).c_str());
-  fputs(LoadCurve(options, directory, processes).c_str(), stderr);
+  if (!options.quiet) {
+    const std::optional<PytorchHeld> pytorch = PytorchWouldHold(options, directory, processes);
+    fprintf(stderr, "%s\n", SummaryLine(options, processes, code, checker, report, pytorch).c_str());
+    fputs(LoadCurve(options, directory, processes).c_str(), stderr);
+  }
+  if (const std::string fault = FaultOfRecording(options, processes); !fault.empty()) {
+    code = FailedOutput(options, "--trace " + options.trace + ": " + fault, code);
+  }
   if (report == RunReport::kFailed) code = FailedOutput(options, "--report " + options.report + ": " + reason, code);
   if (!options.json_stats.empty()) {
     const absl::Status status = WriteFile(options.json_stats, json);
     if (!status.ok()) code = FailedOutput(options, "--json-stats " + std::string(status.message()), code);
+  }
+  if (const std::string excess = HeldAbove(options, processes); !excess.empty()) {
+    FailRun(options, kExitFailed, excess);
+    if (code == 0) code = kExitFailed;
   }
   return code == 0 && totals.reports > 0 ? 1 : code;
 }
@@ -169,6 +201,14 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   AddOutputOption(command, "--report", &options->report,
                   "write a page that shows the packed iteration and the run (hotpack report)");
   AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
+  command
+      ->add_flag("-q,--quiet", options->quiet,
+                 "no line at the end of a run (nor with HOTPACK_QUIET=1); errors are still reported")
+      ->envname("HOTPACK_QUIET");
+  command
+      ->add_option("--fail-above", options->fail_above,
+                   "exit with 1, and a line, if a process held more than this size, also where the program succeeded")
+      ->check(SizeOption());
   AddForceFlag(command, &options->force)->description("write over files that are there");
   AddOptionFlags(command, options.get());
   AddOutputOption(command, "--plan", &options->plan,

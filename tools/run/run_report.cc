@@ -10,26 +10,15 @@
 #include "nlohmann/json.hpp"
 #include "tools/cli/count_text.h"
 #include "tools/compare/compare_facts.h"
+#include "tools/cli/size_text.h"
 #include "tools/compare/peers.h"
 #include "tools/recording/load_curve.h"
 #include "tools/report/write_report.h"
 #include "tools/run/no_plan_text.h"
+#include "tools/run/run_ending.h"
 
 namespace hotpack {
 namespace {
-
-std::string Size(uint64_t bytes) {
-  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < sizeof(kUnits) / sizeof(kUnits[0])) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[32];
-  snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
-}
 
 std::string Percent(uint64_t part, uint64_t whole) {
   char text[32];
@@ -78,18 +67,69 @@ std::string BusiestRecording(const RunOptions& options, const std::string& direc
   return std::filesystem::exists(own, error) ? own : path;
 }
 
+// Returns "-- python ...".
+std::string Program(const RunOptions& options) {
+  return "-- " + Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
+}
+
+std::string Simulate(const RunOptions& options) { return options.simulate ? "--simulate " : ""; }
+
+// The page and the recording, if they are there.
+std::string Written(const RunOptions& options, RunReport page) {
+  std::error_code error;
+  std::string text = page == RunReport::kWritten ? ". Report: " + Quoted(options.report) : "";
+  if (!options.trace.empty() && std::filesystem::exists(options.trace, error)) {
+    text += ". Next: hotpack show " + Quoted(options.trace);
+  }
+  return text;
+}
+
+// Returns Written(), or the command that records too. None where a recording was wanted and could not be written.
 std::string Next(const RunOptions& options, RunReport page) {
-  const std::string report = page == RunReport::kWritten ? ". Report: " + Quoted(options.report) : "";
-  if (!options.trace.empty()) return report + ". Next: hotpack show " + Quoted(options.trace);
-  if (!report.empty()) return report;
-  return std::string(". Next: hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
-         Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
+  const std::string written = Written(options, page);
+  if (!written.empty() || !options.trace.empty()) return written;
+  return ". Next: hotpack run " + Simulate(options) + "--trace job.trace " + Program(options);
+}
+
+// After a failure: whether the program runs without hotpack; without memory, how much it takes on a larger device.
+std::string NextAfterFailure(const RunOptions& options, RunReport page, const ProcessStats* without_memory) {
+  const std::string written = Written(options, page);
+  if (!written.empty()) return written;
+  if (without_memory == nullptr) {
+    return ". Next: HOTPACK=0 hotpack run " + Simulate(options) + Program(options) +
+           " (without hotpack: does it fail?)";
+  }
+  return ". Next: SIMGPU_MEMORY=" + LargerDevice(without_memory->failed) +
+         " hotpack run --simulate --trace job.trace " + Program(options) + " (without a GPU: how much does it take?)";
 }
 
 // Where hotpack served nothing, the doctor says why.
 std::string AskDoctor(const RunOptions& options) {
-  return std::string(". Next: hotpack doctor ") + (options.simulate ? "--simulate " : "") + "-- " +
-         Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
+  return ". Next: hotpack doctor " + Simulate(options) + Program(options);
+}
+
+// The most held, and by the same measure what PyTorch would have held, if known.
+std::string Held(const hotpack_stats& stats, const std::optional<PytorchHeld>& pytorch) {
+  std::string text = "held at most " + FormatSize(stats.reserved_peak);
+  if (pytorch) {
+    text += " (PyTorch would have held " + FormatSize(pytorch->usual) + ", with expandable segments " +
+            FormatSize(pytorch->expandable) + ")";
+  }
+  if (stats.steady_iteration >= 0) text += ", held while served " + FormatSize(stats.reserved_steady);
+  return text + ", live peak " + FormatSize(stats.live_peak);
+}
+
+// Why nothing was served, if that is known.
+std::string LeftToDriver(const RunOptions& options, const std::vector<ProcessStats>& processes, bool failed) {
+  // The figures of a process that a signal ends are those of the last flush (docs/statistics.md).
+  if (failed && !processes.empty() && processes.front().arenas > 0) return "too early for figures";
+  const uint64_t passed = processes.empty() ? 0 : processes.front().stats.passed_through;
+  if (passed == 0) return "no process asked for device memory";
+  const std::string all =
+      passed == 1 ? "the only allocation request was" : "all " + CountText(passed, "allocation request") + " were";
+  const auto arena = options.variables.find("HOTPACK_ARENA");
+  const bool plain = arena != options.variables.end() && arena->second.rfind("plain", 0) == 0;
+  return all + " left to the driver" + (plain ? ": the device has no room for an arena of " + arena->second : "");
 }
 
 }  // namespace
@@ -152,35 +192,31 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
                      all.peers[0].smallest.bytes, all.peers[1].smallest.bytes};
 }
 
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, int code,
                         const CheckerTotals* totals, RunReport report, const std::optional<PytorchHeld>& pytorch) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + CountText(totals->reports, "report") : std::string();
+  const std::string ended = ExitText(code);
+  if (const ProcessStats* process = EndedWithoutMemory(processes, code)) {
+    return "hotpack: " + OutOfMemoryText(process->failed) + "; " + ended + checker +
+           NextAfterFailure(options, report, process);
+  }
   if (NothingServed(processes)) {
-    const uint64_t passed = processes.empty() ? 0 : processes.front().stats.passed_through;
-    const std::string all =
-        passed == 1 ? "the only allocation request was" : "all " + CountText(passed, "allocation request") + " were";
-    return std::string("hotpack: ") +
-           (passed > 0 ? all + " left to the driver" : "no process asked for device memory") + checker +
-           (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
+    return "hotpack: " + (ended.empty() ? "" : ended + "; ") + LeftToDriver(options, processes, !ended.empty()) +
+           checker + (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
            (report == RunReport::kWritten ? Next(options, report) : AskDoctor(options));
   }
   const hotpack_stats& stats = processes.front().stats;
-  std::string line = "hotpack: held at most " + Size(stats.reserved_peak);
-  if (pytorch) {
-    line += " (PyTorch would have held " + Size(pytorch->usual) + ", with expandable segments " +
-            Size(pytorch->expandable) + ")";
-  }
-  if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
-  const std::string reason = NoPlanText(stats);
-  line += ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
-          CountText(stats.requests, "request") + " by the plan" + (reason.empty() ? "" : ": " + reason) +
-          Others(processes);
+  const std::string reason = NoPlanText(stats), failed = FailedRequestsText(processes);
+  std::string line = "hotpack: " + (ended.empty() ? "" : ended + "; until then ") + Held(stats, pytorch) + "; " +
+                     Percent(stats.planned, stats.requests) + " of " + CountText(stats.requests, "request") +
+                     " by the plan" + (reason.empty() ? "" : ": " + reason) + Others(processes);
   if (pytorch && pytorch->smallest_hotpack > 0) {
-    line += "; smallest device " + Size(pytorch->smallest_hotpack) + " (PyTorch " + Size(pytorch->smallest_usual) +
-            ", with expandable segments " + Size(pytorch->smallest_expandable) + ")";
+    line += "; smallest device " + FormatSize(pytorch->smallest_hotpack) + " (PyTorch " + FormatSize(pytorch->smallest_usual) +
+            ", with expandable segments " + FormatSize(pytorch->smallest_expandable) + ")";
   }
-  return line + checker + Next(options, report);
+  return line + (failed.empty() ? "" : "; " + failed) + checker +
+         (ended.empty() ? Next(options, report) : NextAfterFailure(options, report, nullptr));
 }
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory,

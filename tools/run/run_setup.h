@@ -20,6 +20,8 @@ struct RunOptions {
   std::string json_stats;                        // empty: none
   std::string report;                            // empty: none
   bool force = false;                            // these may be overwritten
+  bool quiet = false;                            // no summary line
+  std::string fail_above;                        // a size that the most held may not exceed; empty: none
   std::map<std::string, std::string> variables;  // of preload/process/option_table.h, given as flags
   std::string graph;                             // of a step of PyTorch; empty: none
   int graph_step = 3;                            // from 2 on

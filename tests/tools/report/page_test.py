@@ -143,6 +143,45 @@ class PageTest(unittest.TestCase):
         self.browser.move(3, 3)
         self.assertTrue(self.browser.run("return document.getElementById('tip').hidden"))
 
+    def test_the_facts_are_beside_the_picture_and_above_the_fold(self):
+        self.show(self.sample)
+        boxes = "return ['stage', 'detail'].map(id => { const b = document.getElementById(id).getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
+        for width, height in ((1400, 900), (1000, 800)):
+            self.browser.size(width, height)
+            self.js("controls.hold(-1)")
+            self.browser.frame()
+            wide = self.js("return figure.stage.clientWidth")
+            self.js("window.scrollTo(0, 0); controls.hold(arguments[0])", self.largest())
+            self.browser.frame()
+            stage, detail = self.browser.run(boxes)
+            self.assertGreaterEqual(detail[0], stage[2], "to the right of the picture")
+            self.assertAlmostEqual(detail[1], stage[1], delta=2)
+            self.assertLess(detail[1], height - 200, "its beginning is to be seen")
+            self.assertLessEqual(detail[3] - detail[1], stage[3] - stage[1] + 2, "long facts scroll")
+            self.assertLess(self.js("return figure.stage.clientWidth"), wide)
+            self.assertLessEqual(detail[2], width)
+        self.browser.size(700, 800)
+        self.browser.frame()
+        stage, detail = self.browser.run(boxes)
+        self.assertGreaterEqual(detail[1], stage[3], "below the picture where there is no room")
+        self.js("controls.hold(-1)")
+        self.assertFalse(self.browser.run("return document.getElementById('scene').classList.contains('open')"))
+
+    def test_what_is_live_at_the_peak_by_line(self):
+        self.show(self.sample)
+        rows = self.browser.run("return [...document.querySelectorAll('#lines tbody tr')].map(row => row.innerText)")
+        self.assertGreater(len(rows), 0)
+        shares = [float(re.search(r"([0-9.]+) %", row).group(1)) for row in rows]
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        self.assertAlmostEqual(sum(shares), 100, delta=0.5)
+        self.show(self.mlp)
+        self.assertTrue(self.browser.run("return document.getElementById('lines-section').hidden"), "no stacks")
+        snapshot = report(os.path.join(DATA, "mlp-torch.pickle"), "snapshot.html")
+        self.show(snapshot)
+        if self.browser.run("return document.getElementById('lines-section').hidden"):
+            return  # without frames
+        self.assertNotIn("unwind", self.browser.run("return document.getElementById('lines').textContent"))
+
     def test_names_of_a_recording_are_text(self):
         self.show(self.sample)
         self.js("controls.hold([...blocks.search('evil')][0])")

@@ -9,6 +9,7 @@ function hold(block) {
   figure.held = block;
   const detail = find("detail");
   detail.hidden = block < 0;
+  find("scene").classList.toggle("open", block >= 0);
   for (const held of document.querySelectorAll("tr.held")) held.classList.remove("held");
   if (block >= 0) {
     const list = element("dl", { class: "facts" });
@@ -33,6 +34,7 @@ const blockTable = new BlockTable(find("blocks"), find("blocks-text"), blocks, c
 
 drawShare(find("share"), data);
 drawHoles(find("holes"), data, curves);
+drawLines(find("lines-section"), find("lines-text"), find("lines"), data);
 drawPeers(find("peers-section"), find("peers"), data);
 drawStats(find("stats-section"), find("stats"), data.stats);
 find("beside-key").hidden = data.figures.beside_bytes === 0;

@@ -58,6 +58,20 @@ function drawHoles(into, data, curves) {
   into.append(element("p", { class: "text", style: "margin-top:10px" }, "Holes cost nothing as long as the height stays at the lower bound: no placement of the same blocks is lower."));
 }
 
+// The lines of the program that asked for what is live at the recording's peak, with the stack of the largest block.
+function drawLines(section, text, into, data) {
+  section.hidden = data.lines.length === 0;
+  if (section.hidden) return;
+  const whole = data.run.live_peak, known = data.lines.filter((line) => line.line !== "").reduce((sum, line) => sum + line.bytes, 0);
+  text.textContent = percentText(known, whole) + " of " + sizeText(whole) + " have a stack. The frames of the allocator and of the recorder are left out.";
+  const rows = data.lines.map((line) => {
+    const name = line.line === "" ? "no stack" : line.line, inner = element("details", {}, element("summary", {}, name), element("pre", {}, line.stack));
+    return row("td", [element("td", { class: "word" }, line.stack === "" ? name : inner), countText(line.blocks), sizeText(line.bytes), percentText(line.bytes, whole),
+      element("td", { class: "meter-cell" }, element("i", { class: "meter", style: "width:" + (100 * line.bytes / data.lines[0].bytes).toFixed(2) + "%" }))]);
+  });
+  into.append(table(["line", "blocks", "live at the peak", "share", ""], rows));
+}
+
 // Bars of the most that each allocator holds in the whole run, as `hotpack compare` has it.
 function drawPeers(section, into, data) {
   section.hidden = data.peers.length === 0;

@@ -16,9 +16,9 @@ struct InstanceInput {
   BlockStreams streams;
 };
 
-// Reads a minimalloc CSV unchanged. Of an event CSV or trace file takes the last marked iteration, else the one that
-// repeats, else all of it. Errors are one line, "FILE:LINE:COLUMN: reason" or as of profiler/trace_file.h. A recording
-// without requests is an error. O(length). Thread-safe.
+// Reads a minimalloc CSV unchanged. Of a recording (any of tools/formats/any_recording.h) takes the last marked
+// iteration, else the one that repeats, else all of it. Errors are one line, "FILE:LINE:COLUMN: reason" or as of
+// profiler/trace_file.h. A recording without requests is an error. O(length). Thread-safe.
 absl::StatusOr<InstanceInput> ReadInstance(const std::string& path);
 
 }  // namespace hotpack

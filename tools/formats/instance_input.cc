@@ -1,4 +1,4 @@
-#include "tools/recording/instance_input.h"
+#include "tools/formats/instance_input.h"
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +9,7 @@
 #include "profiler/trace_file.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/progress.h"
+#include "tools/formats/any_recording.h"
 #include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
@@ -45,14 +46,19 @@ absl::StatusOr<InstanceInput> ReadInstance(const std::string& path) {
   const Progress progress("reading " + path);
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
-  if (RecogniseFormat(*contents) == FileFormat::kOther) {
+  const bool is_log = LooksLikeSnapshot(*contents) || LooksLikeRmmLog(*contents);
+  if (RecogniseFormat(*contents) == FileFormat::kOther && !is_log) {
+    if (const std::string kind = OtherKindOfFile(*contents); !kind.empty()) {
+      return absl::InvalidArgumentError(path + ": is " + kind);
+    }
     absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
     if (!named.ok()) return named.status();
     return InstanceInput{*std::move(named), "a packing instance", {}};
   }
-  absl::StatusOr<TraceFile> file = ParseTrace(*contents, path);
-  if (!file.ok()) return file.status();
-  InstanceInput input = FromRecording(*file);
+  absl::StatusOr<AnyRecording> recording = ParseAnyRecording(*contents, path);
+  if (!recording.ok()) return recording.status();
+  InstanceInput input = FromRecording(recording->file);
+  if (!recording->remark.empty()) input.what += " (" + recording->remark + ")";
   if (input.named.instance.blocks.empty()) return absl::InvalidArgumentError(path + ": no requests to pack");
   return input;
 }
