@@ -22,7 +22,7 @@ namespace hotpack {
 // A live block, or addresses that were claimed for one: block.bytes is 0 until it is handed out.
 struct ZoneBlock {
   DeviceAddress begin = 0, end = 0;
-  ZoneBlock* below = nullptr;  // neighbours. Next to the lowest and the highest block lies one that stands for both ends
+  ZoneBlock* below = nullptr;  // the neighbours; at both ends it is one that stands for the ends
   ZoneBlock* above = nullptr;
   ZoneBlock* chained = nullptr;  // in its bucket
   uint32_t place = kNone;        // for the user of the class; kNone after Claim

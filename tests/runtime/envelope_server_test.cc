@@ -188,6 +188,28 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
     last_ = address;
     return static_cast<int>((address - pages_.zone().begin) / kChunk);
   }
+  // Lets all places have pages at once.
+  void KeepAllPages() {
+    blocks_.CountLive(15 * kUnits);
+    blocks_.RemoveLive(15 * kUnits);
+  }
+  // The same by the short way; -1: that does not serve it.
+  int RequestShort(uint32_t chunks) {
+    DeviceAddress address = 0;
+    while (history_.Count() < ordinal_) history_.Append(1);
+    if (!server_.TryServe(chunks * kUnits, ordinal_, &address)) return -1;
+    history_.Append(chunks * kUnits);
+    ++ordinal_;
+    blocks_.CountLive(chunks * kUnits);
+    last_ = address;
+    return static_cast<int>((address - pages_.zone().begin) / kChunk);
+  }
+  bool ReleaseShort(DeviceAddress address) {
+    uint32_t units = 0;
+    if (!server_.TryRelease(address, &history_, &units)) return false;
+    blocks_.RemoveLive(units);
+    return true;
+  }
   void Release(DeviceAddress address) {
     DynamicBlock block;
     ASSERT_TRUE(blocks_.Remove(address, &block));
@@ -205,6 +227,7 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
   }
 
   AdaptiveMutex mutex_;
+  History history_{1024};
   uint64_t ordinal_ = 0;
   DeviceAddress last_ = 0;
 };
@@ -236,6 +259,41 @@ TEST_F(EnvelopePlacesTest, WhatWasInTheWayIsNotLoweredAgain) {
   EXPECT_EQ(Request(4), 0);
   Release(last_);
   Release(kept);
+}
+
+TEST_F(EnvelopePlacesTest, TheShortWayLeadsToTheSamePlaces) {
+  Follow(/*outlasts=*/true);
+  KeepAllPages();
+  EXPECT_EQ(RequestShort(4), -1) << "there are no pages yet";
+  Step(0, 4, 9);
+  Release(last_);
+  EXPECT_EQ(RequestShort(4), 0);
+  const DeviceAddress first = last_;
+  EXPECT_EQ(RequestShort(3), -1) << "it is not expected";
+  EXPECT_EQ(RequestShort(5), 4);
+  ASSERT_NE(blocks_.Find(last_), nullptr);
+  EXPECT_EQ(blocks_.Find(last_)->bytes, 5 * kChunk);
+  EXPECT_FALSE(ReleaseShort(last_ + kBlockUnit));
+  EXPECT_TRUE(ReleaseShort(first));
+  EXPECT_FALSE(ReleaseShort(first)) << "twice";
+  EXPECT_TRUE(ReleaseShort(last_));
+  EXPECT_EQ(RequestShort(6), 9);
+  EXPECT_TRUE(ReleaseShort(last_));
+  EXPECT_EQ(blocks_.size(), 0u);
+}
+
+TEST_F(EnvelopePlacesTest, TheShortWayIsClosedToPlacesWhosePagesWereTaken) {
+  Follow(/*outlasts=*/true);
+  KeepAllPages();
+  Step(0, 4, 9);
+  Release(last_);
+  {
+    EngineLock lock(mutex_);
+    EXPECT_GT(pages_.GiveBack(lock, UINT64_MAX), 0u);
+  }
+  EXPECT_EQ(RequestShort(4), -1);
+  EXPECT_EQ(Request(4), 0) << "it maps pages again";
+  Release(last_);
 }
 
 }  // namespace
