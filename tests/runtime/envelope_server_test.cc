@@ -269,7 +269,7 @@ TEST_F(EnvelopePlacesTest, TheShortWayLeadsToTheSamePlaces) {
   Release(last_);
   EXPECT_EQ(RequestShort(4), 0);
   const DeviceAddress first = last_;
-  EXPECT_EQ(RequestShort(3), -1) << "it is not expected";
+  EXPECT_EQ(RequestShort(40), -1) << "it is not expected";
   EXPECT_EQ(RequestShort(5), 4);
   ASSERT_NE(blocks_.Find(last_), nullptr);
   EXPECT_EQ(blocks_.Find(last_)->bytes, 5 * kChunk);
