@@ -1,10 +1,10 @@
 // The live blocks that lie where an envelope has places: found by their address, and by their neighbours, in a number
 // of steps that does not depend on how many there are.
 //
-//   level 1   a bit for each word below that is not 0            1       0       1
-//   level 0   a bit for each 512 bytes: a block begins here      0..1..  0.....  ..1.1.     the last bit below an address
-//                                                                   │              │ │      is that of the block below
-//   blocks, in the order of addresses                               ■◄────────────►■◄►■
+//   level 1   a bit for each word below that is not 0         1       0       1
+//   level 0   a bit for each 512 bytes: a block begins here   0..1..  0.....  ..1.1.    the last bit below an address
+//                                                                │              │ │     is that of the block below
+//   blocks, in the order of addresses                            ■◄────────────►■◄►■
 #pragma once
 
 #include <bit>
@@ -69,7 +69,7 @@ class ZoneBlocks {
   const ZoneBlock* highest() const { return ends_.below; }
   bool IsEnd(const ZoneBlock* block) const { return block == &ends_; }
 
-  // Returns whether `block`, live or released, is what Below(address) returns: a guess is cheaper to check than to find.
+  // Returns whether `block`, live or released, is what Below(address) returns: a guess costs less than a search.
   static bool IsBelow(const ZoneBlock* block, DeviceAddress address) {
     return block->begin < address && block->above->begin >= address;
   }

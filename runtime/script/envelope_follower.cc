@@ -73,7 +73,8 @@ int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
   return SizeScore(entry, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
 }
 
-// Of the only likely position's successors: the one that the request looks like as it always did, if no other one may be meant.
+// Of the only likely position's successors: the one that the request looks like as it always did, if no other one may
+// be meant.
 bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const {
   if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
   const Hypothesis& from = beam_[0];
