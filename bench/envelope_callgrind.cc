@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int kLayers = 48, kFewestLayers = 24, kWarmUp = 64;
+constexpr int kLayers = 24, kWarmUp = 48;
 constexpr double kPlanned = 90;  // of 100: less would be a count of something else
 
 int Fail(const std::string& what, int code) {
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     sequence = hotpack::bench::StepsOf(read->trace);
     warm_up = sequence.steps.size() * 2 / 3;
   } else {
-    sequence = hotpack::bench::MakeVaryingSteps(kLayers, kWarmUp + static_cast<int>(pairs / (4 * kFewestLayers)) + 1);
+    sequence = hotpack::bench::MakeVaryingSteps(kLayers, kWarmUp + static_cast<int>(pairs / (4 * kLayers)) + 1);
   }
   hotpack::bench::VaryingJob job(std::move(sequence));
   if (!job.WarmUp(warm_up)) return Fail("the job was not served by an envelope", 1);

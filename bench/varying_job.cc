@@ -18,7 +18,7 @@ EngineOptions LogicalTime() {
 
 VaryingSequence MakeVaryingSteps(int layers, int steps) {
   constexpr uint64_t kTokenBytes = 32 << 10, kShortest = 64, kLengths = 64, kGradientBytes = 1 << 20;
-  constexpr uint64_t kLeftOut = 10;  // of 100 layers
+  constexpr int kEvaluateEvery = 4;  // steps
   std::mt19937_64 random(1);
   VaryingSequence sequence;
   for (int step = 0; step < steps; ++step) {
@@ -32,7 +32,6 @@ VaryingSequence MakeVaryingSteps(int layers, int steps) {
     const uint64_t output_bytes = kTokenBytes * (kShortest + random() % kLengths);
     std::vector<uint32_t> outputs, gradients;
     for (int layer = 0; layer < layers; ++layer) {
-      if (random() % 100 < kLeftOut) continue;
       const uint32_t workspace = allocate(output_bytes / 2);
       outputs.push_back(allocate(output_bytes));
       release(workspace);
@@ -45,6 +44,12 @@ VaryingSequence MakeVaryingSteps(int layers, int steps) {
       outputs.pop_back();
     }
     for (const uint32_t gradient : gradients) release(gradient);
+    for (int layer = 0; layer < layers && step % kEvaluateEvery == 0; ++layer) {
+      const uint32_t before = allocate(output_bytes / 4);
+      const uint32_t output = allocate(output_bytes / 2);
+      release(before);
+      release(output);
+    }
     sequence.slots = std::max(sequence.slots, slots);
   }
   return sequence;

@@ -18,7 +18,7 @@ struct VaryingSequence {
 };
 
 // Returns `steps` training steps of a network with `layers` layers, as MakeTrainingSequence has them, each with another
-// length of its sequences and without some of the layers. All are drawn from one seed. O(steps · layers).
+// length of its sequences, and every fourth with an evaluation. All are drawn from one seed. O(steps · layers).
 VaryingSequence MakeVaryingSteps(int layers, int steps);
 // Returns the iterations of a recording: what lies between its marks.
 VaryingSequence StepsOf(const Trace& trace);

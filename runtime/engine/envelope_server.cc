@@ -185,7 +185,7 @@ bool EnvelopeServer::IsPast(const EnvelopeScript& script, uint32_t entry, uint32
 // Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
 // entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
 // pages between small blocks would be used in part.
-DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) const {
+inline DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) const {
   DeviceAddress lowest = std::max(place.floor, from);
   const Support* support = supports_.data() + place.supports_begin;
   for (uint32_t left = place.supports; left > 0 && support->top > lowest; --left, ++support) {

@@ -84,11 +84,11 @@ class EnvelopeServer {
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {
-    DeviceAddress planned = 0;         // 0: there is none
-    DeviceAddress floor = 0;           // no block of it lies lower
-    DeviceAddress begin = 0, end = 0;  // of its live block; 0: none
-    ZoneBlock* live = nullptr;         // that block
-    uint32_t below = kNone;            // the place of the block that its last one lay above: a guess
+    DeviceAddress planned = 0;          // 0: there is none
+    DeviceAddress floor = 0;            // no block of it lies lower
+    DeviceAddress begin = 0, end = 0;   // of its live block; 0: none
+    ZoneBlock* live = nullptr;          // that block
+    uint32_t below = kNone;             // the place of the block that its last one lay above: a guess
     uint32_t ready = 0, ready_end = 0;  // where its blocks need no look for pages: units from the arena's base, ...
     uint32_t ready_since = 0;           // ... as long as pages_taken() is this
     uint32_t supports_begin : 27 = 0;   // in supports_

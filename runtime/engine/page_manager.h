@@ -131,7 +131,7 @@ class PageManager {
   // chunks in the zone, or its fragment. They stay so while pages_taken() does, and no pages are being changed. Empty:
   // the block lies elsewhere, is not aligned, or lacks pages. O(chunks of the block).
   AddressRange ReadyAround(const AddressRange& block) const;
-  uint64_t pages_taken() const { return pages_taken_; }      // times that pages of the zone were taken away
+  uint64_t pages_taken() const { return pages_taken_; }  // times that pages of the zone were taken away
   bool changing_pages() const { return page_work_; }
   // Places a block at an address of the zone or a fragment. Maps pages where there are none.
   PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);

@@ -21,8 +21,8 @@ void ZoneBlocks::Open(const AddressRange& addresses) {
     all += words[levels];
     if (levels + 1 == kMaxLevels) bits = 1;
   }
-  void* const memory = mmap(nullptr, all * sizeof(uint64_t), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory =
+      mmap(nullptr, all * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   mapped_bytes_ = all * sizeof(uint64_t);
   auto* next = static_cast<uint64_t*>(memory);

@@ -1,10 +1,10 @@
 // The live blocks that lie where an envelope has places: found by their address, and by their neighbours, in a number
 // of steps that does not depend on how many there are.
 //
-//   level 1   a bit for each word below that is not 0            1       0       1
-//   level 0   a bit for each 512 bytes: a block begins here      0..1..  0.....  ..1.1.     the last bit below an address
-//                                                                   │              │ │      is that of the block below
-//   blocks, in the order of addresses                               ■◄────────────►■◄►■
+//   level 1   a bit for each word below that is not 0         1       0       1
+//   level 0   a bit for each 512 bytes: a block begins here   0..1..  0.....  ..1.1.    the last bit below an address
+//                                                                │              │ │     is that of the block below
+//   blocks, in the order of addresses                            ■◄────────────►■◄►■
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ namespace hotpack {
 // A live block, or addresses that were claimed for one: block.bytes is 0 until it is handed out.
 struct ZoneBlock {
   DeviceAddress begin = 0, end = 0;
-  ZoneBlock* below = nullptr;  // neighbours. Next to the lowest and the highest block lies one that stands for both ends
+  ZoneBlock* below = nullptr;  // the neighbours; at both ends it is one that stands for the ends
   ZoneBlock* above = nullptr;
   ZoneBlock* chained = nullptr;  // in its bucket
   uint32_t place = kNone;        // for the user of the class; kNone after Claim
@@ -69,7 +69,7 @@ class ZoneBlocks {
   const ZoneBlock* highest() const { return ends_.below; }
   bool IsEnd(const ZoneBlock* block) const { return block == &ends_; }
 
-  // Returns whether `block`, live or released, is what Below(address) returns: a guess is cheaper to check than to find.
+  // Returns whether `block`, live or released, is what Below(address) returns: a guess costs less than a search.
   static bool IsBelow(const ZoneBlock* block, DeviceAddress address) {
     return block->begin < address && block->above->begin >= address;
   }

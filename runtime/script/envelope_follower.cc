@@ -31,7 +31,6 @@ void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, co
   script_ = std::move(script);
   steps_ = script_->steps.data();
   live_.assign(script_->entries.size(), 0);
-  scores_.assign(script_->entries.size(), {});
   for (const uint32_t entry : live) ++live_[entry];
   if (beam_.empty() && script_->last_entry != kNone) beam_.push_back({script_->last_entry, kStart, script_->branch});
 }
@@ -74,14 +73,8 @@ int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
   return SizeScore(entry, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
 }
 
-// The same for the request that Next is called for.
-int EnvelopeFollower::ScoreNow(uint32_t entry, const RequestSign& sign) {
-  Scored& scored = scores_[entry];
-  if (scored.at != figures_.beam) scored = {figures_.beam, Score(entry, sign)};
-  return scored.score;
-}
-
-// Of the only likely position's successors: the one that the request looks like as it always did, if no other one may be meant.
+// Of the only likely position's successors: the one that the request looks like as it always did, if no other one may
+// be meant.
 bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const {
   if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
   const Hypothesis& from = beam_[0];
@@ -117,7 +110,7 @@ void EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign, i
   }
   int best_here = -kBusyCost;
   for (const auto& successor : at.successors) {
-    const int fit = ScoreNow(successor.entry, sign);
+    const int fit = Score(successor.entry, sign);
     best_here = std::max(best_here, fit);
     const double share = static_cast<double>(successor.weight) / all;
     const double chance = (in_branch(successor) + kBranchPrior * share) / (branch + kBranchPrior);
@@ -130,7 +123,7 @@ void EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign, i
   const size_t position = script_->positions[from.entry];
   for (int k = 1; k <= kAheadEntries; ++k) {
     const uint32_t entry = order[(position + static_cast<size_t>(k)) % order.size()];
-    const int fit = ScoreNow(entry, sign);
+    const int fit = Score(entry, sign);
     if (fit >= kSeenContext) next_.push_back({entry, from.score * kDecay + fit - kSkipCost - k, from.branch});
   }
   next_.push_back({from.entry, from.score * kDecay - kStayCost, from.branch});  // a request of no entry
@@ -149,7 +142,7 @@ void EnvelopeFollower::Search(const RequestSign& sign) {
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   const auto& order = script_->order;
   for (const uint32_t entry : candidates) {
-    const int fit = ScoreNow(entry, sign);
+    const int fit = Score(entry, sign);
     if (fit < kFits) continue;
     double score = fit, weight = 1;
     size_t position = script_->positions[entry];

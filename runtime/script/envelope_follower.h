@@ -69,7 +69,7 @@ class EnvelopeFollower {
   const Figures& figures() const { return figures_; }
 
  private:
-  static constexpr size_t kPast = 16;    // requests that a search compares
+  static constexpr size_t kPast = 16;     // requests that a search compares
   static constexpr double kDecay = 0.93;  // of a hypothesis's score, at each request
   static constexpr int kFits = 4;         // a local score at which nothing else is looked for
   static constexpr int kSeenSize = 4, kSeenContext = 3;
@@ -78,7 +78,6 @@ class EnvelopeFollower {
   bool Chooses(const RequestSign& sign, Hypothesis* next) const;
   int SizeScore(uint32_t entry, uint32_t units) const;
   int Score(uint32_t entry, const RequestSign& sign) const;
-  int ScoreNow(uint32_t entry, const RequestSign& sign);
   void Spread(const Hypothesis& from, const RequestSign& sign, int* best);
   void Search(const RequestSign& sign);
   void Keep();
@@ -88,12 +87,7 @@ class EnvelopeFollower {
 
   std::shared_ptr<const EnvelopeScript> script_;
   const EnvelopeStep* steps_ = nullptr;  // the script's
-  std::vector<uint32_t> live_;  // blocks, by entry
-  struct Scored {
-    uint64_t at = 0;  // Figures::beam: of the request that it was computed for
-    int score = 0;
-  };
-  std::vector<Scored> scores_;  // by entry: hypotheses next to each other meet the same entries
+  std::vector<uint32_t> live_;           // blocks, by entry
   std::vector<Hypothesis> beam_, next_;
   std::array<RequestSign, kPast> past_;  // the last requests, a ring
   uint64_t past_count_ = 0;              // since the start

@@ -12,9 +12,10 @@ namespace {
 
 uint64_t ScriptBytes(const EnvelopeScript& script) {
   constexpr uint64_t kNode = 4 * sizeof(uint64_t), kBucket = sizeof(void*);  // of a hash table
-  uint64_t bytes = sizeof(script) + script.steps.capacity() * sizeof(EnvelopeStep) +
-                   (script.order.capacity() + script.positions.capacity() + script.sizes.capacity()) * sizeof(uint32_t) +
-                   script.contexts.capacity() * sizeof(uint64_t);
+  uint64_t bytes =
+      sizeof(script) + script.steps.capacity() * sizeof(EnvelopeStep) +
+      (script.order.capacity() + script.positions.capacity() + script.sizes.capacity()) * sizeof(uint32_t) +
+      script.contexts.capacity() * sizeof(uint64_t);
   for (const EnvelopeEntry& entry : script.entries) bytes += entry.HostBytes();
   for (const auto* table : {&script.by_context, &script.by_units})
     bytes += table->size() * kNode + table->bucket_count() * kBucket;

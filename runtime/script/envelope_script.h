@@ -57,20 +57,20 @@ struct EnvelopePlaces {
 
 // What the usual request needs of an entry.
 struct EnvelopeStep {
-  uint64_t context = 0;         // the last one that is new
-  uint32_t successor = kNone;   // the only one; kNone: there is none, or several
+  uint64_t context = 0;        // the last one that is new
+  uint32_t successor = kNone;  // the only one; kNone: there is none, or several
   uint32_t last_units = 0, max_units = 0, min_units = 0;
   uint32_t first_size = 0, first_context = 0;  // in EnvelopeScript::sizes, ::contexts
   uint16_t sizes = 0, contexts = 0;            // their number
-  bool fixed = false;     // the entry's size has never changed
-  bool overlaps = false;  // two of its blocks were live at once: LiveMoments::Overlaps
+  bool fixed = false;                          // the entry's size has never changed
+  bool overlaps = false;                       // two of its blocks were live at once: LiveMoments::Overlaps
 };
 
 struct EnvelopeScript {
   std::vector<EnvelopeEntry> entries;
-  std::vector<EnvelopeStep> steps;  // by entry
-  std::vector<uint32_t> sizes;      // that entries were seen with, one entry after the other, ascending
-  std::vector<uint64_t> contexts;   // the same, in the order in which they were seen
+  std::vector<EnvelopeStep> steps;         // by entry
+  std::vector<uint32_t> sizes;             // that entries were seen with, one entry after the other, ascending
+  std::vector<uint64_t> contexts;          // the same, in the order in which they were seen
   std::vector<uint32_t> order, positions;  // as in Envelope
   uint32_t last_entry = kNone, branch = 0;
   std::unordered_multimap<uint64_t, uint32_t> by_context, by_units;  // entries that were seen with it

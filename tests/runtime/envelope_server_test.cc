@@ -188,6 +188,37 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
     last_ = address;
     return static_cast<int>((address - pages_.zone().begin) / kChunk);
   }
+  // Lets all places have pages at once.
+  void KeepAllPages() {
+    blocks_.CountLive(15 * kUnits);
+    blocks_.RemoveLive(15 * kUnits);
+  }
+  // A step with the releases that it was learnt with.
+  void PlayAsLearnt() {
+    std::vector<DeviceAddress> live;
+    for (const uint32_t chunks : {4, 5, 6}) {
+      Request(chunks);
+      live.push_back(last_);
+    }
+    for (const DeviceAddress block : live) Release(block);
+  }
+  // As Request, by the short way; -1: that does not serve it.
+  int RequestShort(uint32_t chunks) {
+    DeviceAddress address = 0;
+    while (history_.Count() < ordinal_) history_.Append(1);
+    if (!server_.TryServe(chunks * kUnits, ordinal_, &address)) return -1;
+    history_.Append(chunks * kUnits);
+    ++ordinal_;
+    blocks_.CountLive(chunks * kUnits);
+    last_ = address;
+    return static_cast<int>((address - pages_.zone().begin) / kChunk);
+  }
+  bool ReleaseShort(DeviceAddress address) {
+    uint32_t units = 0;
+    if (!server_.TryRelease(address, &history_, &units)) return false;
+    blocks_.RemoveLive(units);
+    return true;
+  }
   void Release(DeviceAddress address) {
     DynamicBlock block;
     ASSERT_TRUE(blocks_.Remove(address, &block));
@@ -205,6 +236,7 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
   }
 
   AdaptiveMutex mutex_;
+  History history_{1024};
   uint64_t ordinal_ = 0;
   DeviceAddress last_ = 0;
 };
@@ -236,6 +268,41 @@ TEST_F(EnvelopePlacesTest, WhatWasInTheWayIsNotLoweredAgain) {
   EXPECT_EQ(Request(4), 0);
   Release(last_);
   Release(kept);
+}
+
+TEST_F(EnvelopePlacesTest, TheShortWayLeadsToTheSamePlaces) {
+  Follow(/*outlasts=*/true);
+  KeepAllPages();
+  EXPECT_EQ(RequestShort(4), -1) << "there are no pages yet";
+  PlayAsLearnt();
+  std::vector<DeviceAddress> live;
+  EXPECT_EQ(RequestShort(4), 0);
+  live.push_back(last_);
+  EXPECT_EQ(RequestShort(40), -1) << "it is not expected";
+  EXPECT_EQ(RequestShort(5), 4);
+  live.push_back(last_);
+  ASSERT_NE(blocks_.Find(last_), nullptr);
+  EXPECT_EQ(blocks_.Find(last_)->bytes, 5 * kChunk);
+  EXPECT_EQ(RequestShort(6), 9);
+  live.push_back(last_);
+  EXPECT_FALSE(ReleaseShort(last_ + kBlockUnit));
+  for (const DeviceAddress block : live) EXPECT_TRUE(ReleaseShort(block));
+  EXPECT_FALSE(ReleaseShort(last_)) << "twice";
+  EXPECT_EQ(blocks_.size(), 0u);
+  EXPECT_EQ(RequestShort(4), 0);
+}
+
+TEST_F(EnvelopePlacesTest, TheShortWayIsClosedToPlacesWhosePagesWereTaken) {
+  Follow(/*outlasts=*/true);
+  KeepAllPages();
+  PlayAsLearnt();
+  EXPECT_EQ(RequestShort(4), 0);
+  {
+    EngineLock lock(mutex_);
+    EXPECT_GT(pages_.GiveBack(lock, UINT64_MAX), 0u);
+  }
+  EXPECT_EQ(RequestShort(5), -1);
+  EXPECT_EQ(Request(5), 4) << "it maps pages again";
 }
 
 }  // namespace
