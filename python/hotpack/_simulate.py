@@ -53,7 +53,8 @@ def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
     For the first lines of a script, before CUDA is used; what the script did before is done again. In a process that is
     simulated already it does nothing. memory: of each device ("80G"; default 16G). devices: how many.
 
-    Raises Error for other values, and where a program cannot be started again (interactive sessions), or CUDA is in use already.
+    Raises Error for other values, and where a program cannot be started again (interactive sessions), or CUDA is in use
+    already.
     """
     if memory is not None:
         _check_size(str(memory))
