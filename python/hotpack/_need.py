@@ -11,8 +11,9 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterable
 from types import FrameType, ModuleType
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Optional
 
 _STEPS = "HOTPACK_NEED_STEPS"
 _NOTES = "HOTPACK_NEED_NOTES"  # a path; each process appends its id
@@ -34,7 +35,7 @@ class Counter:
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._counts: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.most = 0
 
     def enough(self, optimizer: object, others: "Callable[[], Iterable[object]]") -> bool:
@@ -55,7 +56,7 @@ class _Notes:
         self.steps = 0
         self.marks = 0  # by hand
         self.ended = False
-        self.reads: "dict[str, int]" = {}
+        self.reads: dict[str, int] = {}
 
     def write(self) -> None:
         path = os.environ.get(_NOTES)

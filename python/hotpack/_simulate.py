@@ -54,7 +54,8 @@ def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
     simulated already it does nothing. memory: of each device ("80G"; default 16G). devices: how many. A line on stderr
     says what is not real (not with HOTPACK_QUIET=1).
 
-    Raises Error for other values, and where a program cannot be started again (interactive sessions), or CUDA is in use already.
+    Raises Error for other values, and where a program cannot be started again (interactive sessions), or CUDA is in use
+    already.
     """
     if memory is not None:
         _check_size(str(memory))
