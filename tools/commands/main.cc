@@ -15,7 +15,7 @@ namespace {
 
 // The commands by task, in the order of --help.
 const std::pair<const char*, std::vector<const char*>> kGroups[] = {
-    {"Run a program", {"run", "record", "doctor"}},
+    {"Run a program", {"need", "run", "record", "doctor"}},
     {"Look at a recording", {"show", "report", "compare", "diff"}},
     {"Solve", {"pack", "plan", "verify"}},
     {"Convert and play", {"import", "export", "replay"}},

@@ -9,8 +9,8 @@
 
 #include "nlohmann/json.hpp"
 #include "tools/cli/count_text.h"
-#include "tools/compare/compare_facts.h"
 #include "tools/cli/size_text.h"
+#include "tools/compare/compare_facts.h"
 #include "tools/compare/peers.h"
 #include "tools/recording/load_curve.h"
 #include "tools/report/write_report.h"
@@ -212,8 +212,9 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
                      Percent(stats.planned, stats.requests) + " of " + CountText(stats.requests, "request") +
                      " by the plan" + (reason.empty() ? "" : ": " + reason) + Others(processes);
   if (pytorch && pytorch->smallest_hotpack > 0) {
-    line += "; smallest device " + FormatSize(pytorch->smallest_hotpack) + " (PyTorch " + FormatSize(pytorch->smallest_usual) +
-            ", with expandable segments " + FormatSize(pytorch->smallest_expandable) + ")";
+    line += "; smallest device " + FormatSize(pytorch->smallest_hotpack) + " (PyTorch " +
+            FormatSize(pytorch->smallest_usual) + ", with expandable segments " +
+            FormatSize(pytorch->smallest_expandable) + ")";
   }
   return line + (failed.empty() ? "" : "; " + failed) + checker +
          (ended.empty() ? Next(options, report) : NextAfterFailure(options, report, nullptr));
