@@ -15,11 +15,16 @@ uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
 }
 
 // Up to this many held bytes, new pages are created rather than moved: moving means waiting for the device. (If several
-// scripts take turns, blocks displaced at a change recur again and again.) Free memory in partly used large handles
-// counts as part of the margin. So large handles do not make a job hold more.
+// scripts take turns, blocks displaced at a change recur again and again.) The margin is a 64th. Below 2 GiB it is up
+// to a 32nd: few pages, which are not worth a wait. Free memory in partly used large handles counts as part of it. So
+// large handles do not make a job hold more.
 uint64_t PageManager::CreateUpTo(const GrowthPolicy& policy) const {
-  const uint64_t up_to = LiveWithMargin(envelope_.open() || (policy.takes_turns && policy.steady) ? 64 : 32);
-  const uint64_t margin = up_to - LiveWithMargin(UINT64_MAX);
+  constexpr uint64_t kSmallMargin = 32u << 20;
+  const bool strict = envelope_.open() || (policy.takes_turns && policy.steady);
+  const uint64_t live = LiveWithMargin(UINT64_MAX);
+  const uint64_t most = strict ? live : std::min(LiveWithMargin(32), live + kSmallMargin);
+  const uint64_t up_to = std::max(LiveWithMargin(64), most);
+  const uint64_t margin = up_to - live;
   return up_to - std::min(margin, arena_.Stuck());
 }
 

@@ -57,6 +57,37 @@ TEST_F(ArenaTest, GrowsByWholeChunksAndServesFromThem) {
   EXPECT_EQ(arena_.free_mapped(), 0u);
 }
 
+// Held: 80 chunks. A free range begins in the middle of a chunk.
+//
+//   │▓▓▓▓░░░░░░░░│▓▓▓▓│ V: 40 chunks │▓▓▓▓│
+//
+// A block of 4 chunks goes next to what is below, so that no gap is left there. If much more is free (V), it goes where
+// it touches 4 chunks instead of 5: should it stay, fewer of them are lost.
+TEST_F(ArenaTest, LeavesNoGapBetweenBlocksIfLittleIsFree) {
+  for (const bool much_free : {false, true}) {
+    SCOPED_TRACE(much_free);
+    const DeviceAddress below = Allocate(kChunk * 3 / 2);
+    const DeviceAddress range = Allocate(kChunk * 17 / 2);
+    const DeviceAddress wall = Allocate(2 * kChunk), v = Allocate(40 * kChunk), top = Allocate(28 * kChunk);
+    ASSERT_EQ(Chunks(), 80u);
+    ASSERT_EQ(range, below + kChunk * 3 / 2);
+    arena_.Free(range, kChunk * 17 / 2);
+    if (much_free) arena_.Free(v, 40 * kChunk);
+    const DeviceAddress block = Allocate(4 * kChunk);
+    if (much_free) {
+      EXPECT_EQ(block % kChunk, 0u);
+      EXPECT_LT(block, wall);
+    } else {
+      EXPECT_EQ(block, range);
+      arena_.Free(v, 40 * kChunk);
+    }
+    arena_.Free(block, 4 * kChunk);
+    arena_.Free(below, kChunk * 3 / 2);
+    arena_.Free(wall, 2 * kChunk);
+    arena_.Free(top, 28 * kChunk);
+  }
+}
+
 TEST_F(ArenaTest, SmallRequestsShareAChunkThatIsGivenBackWhole) {
   DeviceAddress a = Allocate(512), b = Allocate(kChunk / 2);
   EXPECT_EQ(Chunks(), 1u);

@@ -173,6 +173,20 @@ TEST(Engine, ARequestLargerThanTheDeviceCostsNothing) {
   EXPECT_EQ(job.engine().Stats().live_peak, kMiB);
 }
 
+// Free pages between blocks move before a job of some GiB holds a 64th more than was ever live.
+TEST(Engine, ALargeBlockTakesThePagesOfScatteredOnes) {
+  constexpr uint64_t kChunk = 64 << 10, kBlocks = 640, kEvery = 32;
+  Job job(4096 * kMiB);
+  std::vector<DeviceAddress> blocks;
+  for (uint64_t i = 0; i < kBlocks; ++i) blocks.push_back(job.Ask(4 * kMiB));
+  for (uint64_t i = kEvery; i < kBlocks; i += kEvery) job.Give(blocks[i]);
+  const DeviceAddress large = job.Ask(128 * kMiB);
+  EXPECT_TRUE(job.device().Accessible(large, 128 * kMiB));
+  uint64_t live = 0;
+  for (const auto& [address, bytes] : job.live()) live += bytes;
+  EXPECT_LE(job.device().Held(), live + live / 64 + 2 * kChunk);
+}
+
 TEST(Engine, TheScriptGivesUpItsPagesWhenNothingElseIsLeft) {
   Job job(32 * kMiB);
   Net net(&job, 20, 4);  // about 21 MiB
