@@ -55,8 +55,6 @@ mutant "a place of an envelope, and the block above it" runtime/engine/zone_bloc
   "if (below->above->begin < end) return nullptr;" ""
 mutant "a place of an envelope, and the block below it" runtime/engine/zone_blocks.h \
   "if (below->end > begin) return nullptr;" ""
-mutant "a wrong guess of the block below a place" runtime/engine/zone_blocks.h \
-  "return block->begin < address && block->above->begin >= address;" "return block->begin < address;"
 mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
   "const bool used = below->end > begin;" "const bool used = false;"
 mutant "a place whose pages were taken since it was ready" runtime/engine/page_manager.cc "++pages_taken_;" ""
