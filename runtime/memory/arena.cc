@@ -11,6 +11,7 @@ namespace {
 constexpr uint64_t kLaterShare = 4;      // how much smaller new extents are once the job has released memory
 constexpr uint64_t kSmallShare = 8;      // a new extent for small requests is at most this part of their chunks
 constexpr uint64_t kMuchFreeShare = 4;   // "much is free": more than this part of the memory held
+constexpr uint64_t kManyChunks = 512;    // held: what is lost in one of them hardly counts
 constexpr uint64_t kReleasedShare = 64;  // "has only grown": less than this part of the memory held was released
 
 }  // namespace
@@ -45,8 +46,8 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
 
 // Chooses the place in the best range: at one of its ends, or against its first or last wholly free extent. Prefers to
 // break into as few wholly free extents as possible, then to touch as few as possible. If the block stays and its
-// neighbours are released, the rest of these extents is lost. Not so in an arena of few chunks, or if little is free:
-// there, the gaps between blocks cost more. Most blocks of a load near its peak go together.
+// neighbours are released, the rest of these extents is lost. Not so in an arena of few chunks, or in one of many if little
+// is free: there, the gaps between blocks cost more. Most blocks of a load near its peak go together.
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
@@ -61,7 +62,8 @@ bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   // The wholly free extents lie in [first, last).
   const DeviceAddress first = ExtentAt(begin).begin == begin ? begin : extent_end(begin);
   const DeviceAddress last = std::max(first, extent_end(end - 1) == end ? end : ExtentAt(end - 1).begin);
-  const bool roomy = reserved_ >= 64 * chunk_ && free_.total() > reserved_ / kMuchFreeShare;
+  const bool roomy =
+      reserved_ >= 64 * chunk_ && (reserved_ < kManyChunks * chunk_ || free_.total() > reserved_ / kMuchFreeShare);
   const auto up = [alignment](DeviceAddress at) { return (at + alignment - 1) & ~(alignment - 1); };
   const auto down = [alignment](DeviceAddress at) { return at & ~(alignment - 1); };
   std::pair<uint64_t, uint64_t> best{UINT64_MAX, 0};

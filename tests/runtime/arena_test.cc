@@ -16,6 +16,7 @@ constexpr uint64_t kMany = uint64_t{1} << 40;
 
 class ArenaTest : public ::testing::Test {
  protected:
+  explicit ArenaTest(uint64_t chunks = 256) : device_(chunks * kChunk, kChunk), arena_(&device_) {}
   void SetUp() override { ASSERT_EQ(arena_.Open(8), MemoryStatus::kOk); }
   void TearDown() override {
     EXPECT_EQ(device_.FirstFault(), "");
@@ -39,8 +40,13 @@ class ArenaTest : public ::testing::Test {
   }
   uint64_t Chunks() const { return arena_.reserved() / kChunk; }
 
-  FakeDeviceMemory device_{256 * kChunk, kChunk};
-  Arena arena_{&device_};
+  FakeDeviceMemory device_;
+  Arena arena_;
+};
+
+class ArenaOfManyChunks : public ArenaTest {
+ protected:
+  ArenaOfManyChunks() : ArenaTest(1024) {}
 };
 
 TEST_F(ArenaTest, GrowsByWholeChunksAndServesFromThem) {
@@ -63,28 +69,28 @@ TEST_F(ArenaTest, GrowsByWholeChunksAndServesFromThem) {
 //
 // A block of 4 chunks goes next to what is below, so that no gap is left there. If much more is free (V), it goes where
 // it touches 4 chunks instead of 5: should it stay, fewer of them are lost.
-TEST_F(ArenaTest, LeavesNoGapBetweenBlocksIfLittleIsFree) {
+TEST_F(ArenaOfManyChunks, LeavesNoGapBetweenBlocksIfLittleIsFree) {
   for (const bool much_free : {false, true}) {
     SCOPED_TRACE(much_free);
     const DeviceAddress below = Allocate(kChunk * 3 / 2);
     const DeviceAddress range = Allocate(kChunk * 17 / 2);
-    const DeviceAddress wall = Allocate(2 * kChunk), v = Allocate(40 * kChunk), top = Allocate(28 * kChunk);
-    ASSERT_EQ(Chunks(), 80u);
+    const DeviceAddress wall = Allocate(2 * kChunk), v = Allocate(240 * kChunk), top = Allocate(288 * kChunk);
+    ASSERT_EQ(Chunks(), 540u);
     ASSERT_EQ(range, below + kChunk * 3 / 2);
     arena_.Free(range, kChunk * 17 / 2);
-    if (much_free) arena_.Free(v, 40 * kChunk);
+    if (much_free) arena_.Free(v, 240 * kChunk);
     const DeviceAddress block = Allocate(4 * kChunk);
     if (much_free) {
       EXPECT_EQ(block % kChunk, 0u);
       EXPECT_LT(block, wall);
     } else {
       EXPECT_EQ(block, range);
-      arena_.Free(v, 40 * kChunk);
+      arena_.Free(v, 240 * kChunk);
     }
     arena_.Free(block, 4 * kChunk);
     arena_.Free(below, kChunk * 3 / 2);
     arena_.Free(wall, 2 * kChunk);
-    arena_.Free(top, 28 * kChunk);
+    arena_.Free(top, 288 * kChunk);
   }
 }
 
