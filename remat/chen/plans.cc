@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "packer/pack.h"
 #include "remat/chen/recursion.h"
+#include "remat/core/verifier.h"
 
 namespace hotpack::remat {
 namespace {
@@ -23,7 +24,11 @@ struct Candidate {
 class Candidates {
  public:
   Candidates(const Graph& graph, const Values& values, const Machine& machine)
-      : graph_(graph), values_(values), machine_(machine) {}
+      : graph_(graph),
+        values_(values),
+        machine_(machine),
+        holds_(std::any_of(graph.storages.begin(), graph.storages.end(),
+                           [](const Storage& storage) { return storage.held; })) {}
 
   void Add(Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
@@ -31,7 +36,8 @@ class Candidates {
   }
   void AddMirrored(const std::vector<int32_t>& counts) {
     absl::StatusOr<Schedule> schedule = ScheduleByMirror(graph_, values_, counts);
-    if (schedule.ok()) Add(*std::move(schedule));
+    // A mirrored graph knows no storages that the program holds.
+    if (schedule.ok() && (!holds_ || Verify(graph_, *schedule).empty())) Add(*std::move(schedule));
   }
   // Returns the fastest plan whose arena is at most the budget.
   absl::StatusOr<Schedule> Fastest(Bytes budget) {
@@ -58,6 +64,7 @@ class Candidates {
   const Graph& graph_;
   const Values& values_;
   const Machine& machine_;
+  const bool holds_;
   std::vector<Candidate> all_;
 };
 

@@ -34,8 +34,8 @@ struct Storage {
   StorageKind kind = StorageKind::kFeatureMap;
   bool given = false;
   bool kept = false;
-  // The program itself keeps the contents until it frees the storage (Graph::released_after): a name in its source, or a
-  // gradient. No plan discards or moves them before. Afterwards they may be recomputed like others.
+  // The program itself keeps the contents until it frees the storage (Graph::released_after): by a name in its source,
+  // or as a gradient. No plan discards or moves them before. Afterwards they may be recomputed like others.
   bool held = false;
 };
 

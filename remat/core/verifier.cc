@@ -97,8 +97,7 @@ class Walk {
   bool IsHeld(StorageId id) const {
     if (id < 0 || static_cast<size_t>(id) >= graph_.storages.size() || !graph_.storages[static_cast<size_t>(id)].held)
       return false;
-    const OperatorId released =
-        graph_.released_after.empty() ? kNever : graph_.released_after[static_cast<size_t>(id)];
+    const OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[static_cast<size_t>(id)];
     return newest_ < released;
   }
 

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "hotpack-graph";
 constexpr int kVersion = 1;
-constexpr int kRecordedVersion = 2;  // a step of PyTorch, docs/graph_format.md
+constexpr const char* kRecordedFormat = "hotpack-step";  // of PyTorch, docs/graph_format.md
 // The first of a kind is the one that is written.
 constexpr std::pair<const char*, StorageKind> kKinds[] = {{"feature-map", StorageKind::kFeatureMap},
                                                           {"weight", StorageKind::kWeight},
@@ -206,12 +206,11 @@ class Reader {
  public:
   Graph Read(const Json& document) {
     Object object(document, "the document");
-    const bool known = object.Text("format") == kFormat;
-    const int64_t version = object.Number("version", object.Get("version"));
-    if (!known || (version != kVersion && version != kRecordedVersion)) {
-      throw Wrong{absl::StrCat("not of format ", kFormat, ", version ", kVersion, " or ", kRecordedVersion)};
+    const std::string format = object.Text("format");
+    recorded_ = format == kRecordedFormat;
+    if ((format != kFormat && !recorded_) || object.Number("version", object.Get("version")) != kVersion) {
+      throw Wrong{absl::StrCat("not of format ", recorded_ ? kRecordedFormat : kFormat, ", version ", kVersion)};
     }
-    recorded_ = version == kRecordedVersion;
     const Json& storages = List(object.Get("storages"), "storages");
     for (size_t i = 0; i < storages.size(); ++i) AddStorage(storages[i], i);
     const Json& operators = List(object.Get("operators"), "operators");

@@ -1,4 +1,4 @@
-// Graphs as JSON (docs/planner.md). Version 2 is a recorded step of PyTorch (docs/graph_format.md).
+// Graphs as JSON (docs/planner.md), and recorded steps of PyTorch, format hotpack-step (docs/graph_format.md).
 //
 //   {"format": "hotpack-graph", "version": 1,
 //    "storages": [{"name": "x", "bytes": 4096, "given": true}, {"name": "y", "bytes": 4096}, ...],
@@ -13,13 +13,16 @@
 
 namespace hotpack::remat {
 
-// Returns the graph of a text. It passes Check(). A recorded step keeps its order, has the places of operators in their
-// names, and an operator "release" where the program frees what it held beyond the last use. In other graphs operators that come before their operands' makers are moved behind
-// them, as few as possible. A cycle is an error that names its operators. Errors are one line, "NAME: reason". O(length
-// · log length). Thread-safe.
+// Returns the graph of a text. It passes Check(). Errors are one line, "NAME: reason". O(length · log length).
+// Thread-safe.
+//
+// Operators that come before their operands' makers are moved behind them, as few as possible. A cycle is an error that
+// names its operators. A recorded step keeps its order instead. Its operators have their places in their names. It has
+// one more operator, "release", where the program frees what it held beyond the last use.
 absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view name);
 
-// Returns the text of a graph. A name that is used twice gets a number appended. Thread-safe.
+// Returns the text of a graph, without `held` and `released_after`. A name that is used twice gets a number appended.
+// Thread-safe.
 std::string FormatGraphJson(const Graph& graph);
 
 }  // namespace hotpack::remat

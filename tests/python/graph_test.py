@@ -6,11 +6,16 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
+import hotpack
 import torch
-from hotpack._graph import calls, session
+from hotpack import _marks
+from hotpack._graph import calls, recorder, session
 from hotpack._graph.recorder import Observer
+from torch._C import _len_torch_dispatch_stack
+from torch.utils._python_dispatch import TorchDispatchMode
 
 BUILD = Path(os.environ["HOTPACK_BUILD"])
 HOTPACK = str(BUILD / "bin" / "hotpack")
@@ -50,6 +55,10 @@ def flat(nested):
 def same_bits(one, other):
     return one.dtype == other.dtype and one.size() == other.size() and torch.equal(
         one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8))
+
+
+def same_storage(one, other):
+    return torch.equal(*(torch.empty(0, dtype=torch.uint8).set_(storage) for storage in (one, other)))
 
 
 class Replay:
@@ -180,7 +189,13 @@ class ReplayTest(unittest.TestCase):
             if id(operator) in contents.states:
                 self.assertTrue(entry["random"])
                 torch.set_rng_state(contents.states[id(operator)])
+            given = {self.name_of(document, item) for item in references([entry["call"]["args"], *entry["call"].get("kwargs", {}).values()])}
+            before = {name: replay.storages[name].clone() for name in given}
             results, arguments = replay.run(entry)
+            writes = {name for key in ("writes", "updates", "statistics") for name in entry.get(key, [])}
+            self.assertLessEqual({name for name in given if not same_storage(before[name], replay.storages[name])}, writes, entry)
+            if not entry["name"].endswith("_like"):
+                self.assertLessEqual(given, writes | set(entry.get("reads", [])), entry)
             if "empty" in entry["name"]:
                 continue
             for again, kept in zip(results + arguments, sum(contents.results[id(operator)], [])):
@@ -189,11 +204,18 @@ class ReplayTest(unittest.TestCase):
                 self.assertTrue(opaque or same_bits(again, kept), entry)
                 compared += 1
         self.assertGreater(compared, 20)
+        temporary = [storage for storage in document["storages"] if storage["kind"] == "temporary"]
+        self.assertTrue(all(storage["held"] for storage in temporary), temporary)
+        self.assertLessEqual(sum(storage["released"] is None for storage in temporary), 1)  # the loss
         peak = document["peak"]
         for parts in (peak["by_kind"].values(), [row["bytes"] for row in peak["by_module"]], [row["bytes"] for row in peak["by_line"]]):
             self.assertEqual(sum(parts), peak["bytes"])
         self.assertEqual({operator["phase"] for operator in document["operators"]}, {"forward", "backward", "update"})
         return document
+
+    @staticmethod
+    def name_of(document, reference):
+        return document["tensors"][reference["t"]][0]
 
     def test_mlp(self):
         document = self.check(mlp)
@@ -215,6 +237,201 @@ class ReplayTest(unittest.TestCase):
 
     def test_embedding(self):
         self.check(embedding)
+
+
+SIMULATED = """
+import sys, torch
+import hotpack
+torch.manual_seed(0)
+if sys.argv[1] == "mlp":
+    model = torch.nn.Sequential(*[layer for _ in range(4) for layer in (torch.nn.Linear(256, 256), torch.nn.GELU())]).cuda()
+    data = lambda: torch.randn(8192, 256)
+else:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                                torch.nn.Flatten(), torch.nn.Linear(16 * 15 * 15, 10)).cuda()
+    data = lambda: torch.randn(8, 3, 32, 32)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    optimizer.zero_grad()
+    out = model(data().cuda())
+    out.square().mean().backward()
+    optimizer.step()
+print(hotpack.stats()["live_peak"])
+"""
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.path = self.folder / "step.json"
+
+    def record(self, script, *arguments, options=("--simulate",), code=0):
+        program = self.folder / "train.py"
+        program.write_text(script)
+        environment = {name: value for name, value in os.environ.items() if name not in ("HOTPACK_HOME", "PYTHONPATH")}
+        done = subprocess.run([HOTPACK, "record", *options, "--graph", str(self.path), "--", sys.executable, str(program), *arguments],
+                              env=environment, capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(list(self.folder.glob("*.partial*")), [])
+        return done
+
+    def plan(self, *options):
+        done = subprocess.run([HOTPACK, "plan", str(self.path), *options], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_the_peak_is_the_allocators(self):
+        for model in ("mlp", "convnet"):
+            done = self.record(SIMULATED, model, options=("--simulate", "--force"))
+            document = json.loads(self.path.read_text())
+            self.assertEqual(document["allocator"], "hotpack")
+            peak = document["peak"]["bytes"]
+            live_peak = int(done.stdout)
+            self.assertLessEqual(abs(max(step["peak"] for step in document["steps"]) - live_peak), live_peak / 1000)
+            self.assertEqual([step["step"] for step in document["steps"]], [1, 2, 3])
+            self.assertEqual(document["steps"][2]["peak"], peak)
+            self.assertEqual(sum(document["peak"]["by_kind"].values()), peak)
+            self.assertEqual(json.loads(self.plan("--json"))["program_peak"], peak)
+            self.assertIn("Next: hotpack plan", done.stderr)
+            if model == "mlp":
+                text = self.plan("--budget", str(peak * 9 // 10), "--time-limit", "300ms")
+                self.assertRegex(text, r"\nagain .*aten::gelu \(\d, train.py:15\), 1 run")
+
+    def test_with_a_recording(self):
+        trace = self.folder / "job.trace"
+        done = self.record(SIMULATED, "mlp", options=("--simulate", "--out", str(trace)))
+        self.assertTrue(trace.exists())
+        self.assertIn("Next: hotpack show", done.stderr)
+        self.assertEqual(json.loads(self.path.read_text())["steps"][2]["peak"], json.loads(self.plan("--json"))["program_peak"])
+
+    def test_a_step_on_the_cpu(self):
+        script = SIMULATED.replace(".cuda()", "").replace('print(hotpack.stats()["live_peak"])', "")
+        self.record(script, "mlp", options=())
+        document = json.loads(self.path.read_text())
+        self.assertEqual((document["device"], document["allocator"]), ("cpu", None))
+        self.assertEqual(json.loads(self.plan("--json"))["program_peak"], document["peak"]["bytes"])
+
+    def test_no_step_and_no_graph(self):
+        done = self.record("print(1)", code=2)
+        self.assertEqual(done.stderr, "hotpack record: no graph: no process of PyTorch ended step 3 (an optimizer's step, or "
+                         "hotpack.step())\n")
+        done = self.record(SIMULATED.replace("out.square()", "if _ == 2: out[10000]\n    out.square()"), "mlp", code=1)
+        self.assertIn("the program ended after 2 steps", done.stderr)
+        self.assertFalse(self.path.exists())
+
+    def test_wrong_use(self):
+        with self.assertRaisesRegex(hotpack.Error, "step 1: the first step makes the optimizer's state"):
+            hotpack.record_graph(self.path, step=1)
+        with self.assertRaisesRegex(hotpack.Error, "no GPU 'H1' is known; there are H100 SXM"):
+            hotpack.record_graph(self.path, gpu="H1")
+        with self.assertRaisesRegex(hotpack.Error, "cannot be written"):
+            hotpack.record_graph(self.folder / "nowhere" / "step.json")
+
+
+class FaultTest(unittest.TestCase):
+    def test_a_fault_of_the_recorder_leaves_the_program_alone(self):
+        plain = train(mlp)
+        with tempfile.TemporaryDirectory() as folder:
+            recording = session.start(Path(folder, "step.json"), 3, None)
+            for name in ("_uses", "_count"):
+                with unittest.mock.patch.object(recorder.Recorder, name, side_effect=KeyError("broken")):
+                    self.assertEqual(train(mlp)[0], plain[0])
+                self.assertEqual(recording.failed, "KeyError: 'broken'")
+                self.assertEqual(os.listdir(folder), [])
+                recording = session.start(Path(folder, "step.json"), 3, None)
+            recording.close()
+
+
+class OtherMode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class SavesTest(unittest.TestCase):
+    """What the hooks must not change."""
+
+    def observed(self, step):
+        """Runs step() as the third step of a session."""
+        with tempfile.TemporaryDirectory() as folder:
+            recording = session.start(Path(folder, "step.json"), 2, None)
+            try:
+                hotpack.step()
+                return step()
+            finally:
+                recording.close()
+                _marks._marked_by_hand = False
+
+    def test_a_change_of_a_saved_tensor_is_found(self):
+        def step():
+            a = torch.ones(3, requires_grad=True)
+            b = a * 2
+            c = b * b
+            b.add_(1)
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                c.sum().backward()
+
+        self.observed(step)
+
+    def test_what_the_program_names_is_held(self):
+        weight = torch.ones(256, 256, requires_grad=True)
+
+        def step():
+            named = (weight * 2).relu()
+            (named.sigmoid().tanh().sum() + named.exp().sum()).backward()
+            weight.grad = None
+
+        with tempfile.TemporaryDirectory() as folder:
+            recording = session.start(Path(folder, "step.json"), 2, None)
+            hotpack.step()
+            step()
+            hotpack.step()
+            recording.close()
+            _marks._marked_by_hand = False
+            document = json.loads(Path(folder, "step.json").read_text())
+        held = {storage["name"].split(".")[0]: storage.get("held", False) for storage in document["storages"] if storage["kind"] == "saved"}
+        self.assertEqual(held, {"relu": True, "sigmoid": False, "tanh": False, "exp": False})
+        saves = {storage["name"].split(".")[0]: storage["saved"] for storage in document["storages"] if storage["kind"] == "saved"}
+        operators = document["operators"]
+        self.assertEqual([operators[save["by"]]["name"] for save in saves["sigmoid"]], ["aten::sigmoid"])
+        self.assertEqual(saves["tanh"][0]["node"], "TanhBackward0")
+        self.assertEqual([operators[number]["name"] for number in saves["tanh"][0]["unpacked"]], ["aten::tanh_backward"])
+
+    def test_modes_and_hooks_above_the_recorders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = session.start(Path(folder, "step.json"), 2, None)
+            hotpack.step()
+            with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor), OtherMode():
+                hotpack.step()
+                self.assertEqual(_len_torch_dispatch_stack(), 2)
+            hotpack.step()
+            self.assertEqual(_len_torch_dispatch_stack(), 0)
+            self.assertIsNone(torch._C._autograd._top_saved_tensors_default_hooks(False))
+            recording.close()
+            _marks._marked_by_hand = False
+
+    def test_double_backward_and_transforms(self):
+        def step():
+            a = torch.ones(3, requires_grad=True)
+            first, = torch.autograd.grad((a ** 3).sum(), a, create_graph=True)
+            second, = torch.autograd.grad(first.sum(), a)
+            return second, torch.func.grad(lambda x: (x ** 3).sum())(torch.ones(3))
+
+        second, transformed = self.observed(step)
+        self.assertEqual(second.tolist(), [6, 6, 6])
+        self.assertEqual(transformed.tolist(), [3, 3, 3])
+
+    def test_the_programs_own_hooks_stay(self):
+        seen = []
+
+        def pack(tensor):
+            seen.append(tensor.shape)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            self.observed(lambda: (torch.ones(3, requires_grad=True) ** 2).sum().backward())
+        self.assertEqual(len(seen), 1)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ TEST(GraphJsonTest, OperatorsMayBeListedInAnyOrder) {
 }
 
 // A step of PyTorch: x is used last by operator 0 and freed after operator 1.
-constexpr const char* kRecorded = R"({"format": "hotpack-graph", "version": 2, "torch": "2.15.0", "peak": {"bytes": 9},
+constexpr const char* kRecorded = R"({"format": "hotpack-step", "version": 1, "torch": "2.15.0", "peak": {"bytes": 9},
   "storages": [{"name": "w", "bytes": 8, "kind": "parameter", "given": true, "kept": true, "released": null},
                {"name": "x", "bytes": 8, "kind": "temporary", "held": true, "born": 0, "released": 1, "line": "a.py:1"},
                {"name": "y", "bytes": 8, "kind": "saved", "saved": [{"by": 1}], "born": 1, "released": 2}],
@@ -93,8 +93,8 @@ TEST(GraphJsonTest, FaultsOfARecordedStep) {
   EXPECT_EQ(fault("\"released\": 2", "\"released\": -2"), "g: y: released is no operator's number");
   EXPECT_EQ(fault("\"released\": 2", "\"released\": 99999999999"), "g: y: released is no operator's number");
   EXPECT_EQ(fault("\"released\": 2", "\"released\": 1"), "g: storage 'y' is released before its last use");
-  EXPECT_EQ(fault("\"version\": 2", "\"version\": 3"), "g: not of format hotpack-graph, version 1 or 2");
-  EXPECT_EQ(fault("\"version\": 2", "\"version\": 1"), "g: w: 'released' is not known");
+  EXPECT_EQ(fault("\"version\": 1", "\"version\": 2"), "g: not of format hotpack-step, version 1");
+  EXPECT_EQ(fault("hotpack-step", "hotpack-graph"), "g: w: 'released' is not known");
 }
 
 TEST(GraphJsonTest, FaultsAreOneLine) {

@@ -48,7 +48,7 @@ TEST(PlansTest, EndsWhereNothingIsFaster) {
 TEST(PlansTest, WhatTheProgramHoldsStays) {
   std::mt19937_64 random(11);
   int planned = 0, recomputed = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 8; ++i) {
     Graph graph = i % 2 == 0 ? Chain(6, 1 << 20) : RandomGraph(random, 14);
     if (!Check(graph).ok()) continue;
     const std::vector<std::vector<OperatorId>> uses = UsesOf(graph);
@@ -74,8 +74,8 @@ TEST(PlansTest, WhatTheProgramHoldsStays) {
       recomputed += plan->recomputed > 0;
     }
   }
-  EXPECT_GT(planned, 20);
-  EXPECT_GT(recomputed, 10);
+  EXPECT_GT(planned, 5);
+  EXPECT_GT(recomputed, 2);
 }
 
 TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {

@@ -417,6 +417,22 @@ TEST_P(WrongUse, AnInterruptOfAProgram) {
 }
 
 // The rows above are all subcommands there are.
+// What a recording is written to, and what the graph of a step is.
+TEST(WrongUseOfSubcommands, RecordWithItsTwoOutputs) {
+  const auto error = [](std::vector<std::string> options) {
+    options.insert(options.begin(), {HOTPACK_COMMAND, "record"});
+    options.insert(options.end(), {"--", "true"});
+    const Outcome outcome = hotpack_test::RunProgram(options, {{"LD_PRELOAD", ""}});
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_EQ(error({}), "hotpack record: nothing to record: --out FILE, --graph FILE or both\n");
+  EXPECT_EQ(error({"-o", "x", "--graph", "./x"}), "hotpack record: ./x: --out and --graph name the same file\n");
+  EXPECT_EQ(error({"--graph", "/nowhere/x"}), "hotpack record: --graph /nowhere/x: No such file or directory\n");
+  EXPECT_EQ(error({"--graph", "x", "--step", "1"}), "hotpack record: --step: Value 1 not in range 2 to 1000000\n");
+  EXPECT_EQ(error({"-o", "x", "--step", "4"}), "hotpack record: --step requires --graph\n");
+}
+
 TEST(WrongUseOfSubcommands, EachHasARow) {
   const Outcome outcome = hotpack_test::RunProgram({HOTPACK_COMMAND, "--help"}, {{"LD_PRELOAD", ""}});
   std::vector<std::string> listed, rows;

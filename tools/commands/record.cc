@@ -74,7 +74,8 @@ std::string CheckOutputs(const RunOptions& options) {
   }
   if (options.graph.empty()) return "";
   std::error_code error;
-  if (fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.graph, error))
+  const auto followed = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
+  if (!options.trace.empty() && followed(options.trace) == followed(options.graph))
     return options.graph + ": --out and --graph name the same file";
   return std::string(CheckOutput("--graph", options.graph, options.force).message());
 }
@@ -96,10 +97,12 @@ Recorded GraphSummary(const RunOptions& options, fs::file_time_type before) {
   const nlohmann::json document = nlohmann::json::parse(file, nullptr, false);
   if (document.is_discarded() || !document.contains("peak")) return {false, options.graph + ": no graph"};
   const uint64_t peak = document["peak"].value("bytes", uint64_t{0});
+  constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+  const uint64_t budget = peak / 5 * 4;
   return {true, "step " + std::to_string(options.graph_step) + ": " +
                     CountText(document["operators"].size(), "operator") + ", live peak " + FormatSize(peak) +
                     ". Next: hotpack plan " + options.graph + " --budget " +
-                    std::to_string(peak / 5 * 4 / (uint64_t{1} << 20)) + "MiB"};
+                    (budget < 10 * kMebibyte ? std::to_string(budget) : std::to_string(budget / kMebibyte) + "MiB")};
 }
 
 int Record(RunOptions options) {

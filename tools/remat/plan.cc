@@ -1,8 +1,12 @@
 // hotpack plan: the graph of a training step → what to recompute and what to offload, for a budget.
 // See also plan_command.cc (options), plan_sweep.cc (--sweep) and plan_export.cc (its subcommands for solvers).
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -62,6 +66,32 @@ void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("%s\n", object.dump(2).c_str());
 }
 
+// Of a recorded step, whose operators' names have their places: what is computed again, longest first.
+void PrintPlaces(const Graph& graph, const remat::Schedule& schedule) {
+  constexpr size_t kMax = 5;
+  std::vector<bool> ran(graph.operators.size());
+  std::map<std::string, std::pair<remat::Nanoseconds, uint64_t>> again;
+  for (const remat::Action& action : schedule.actions) {
+    if (action.kind != remat::ActionKind::kRun) continue;
+    const auto number = static_cast<size_t>(action.target);
+    const remat::Operator& op = graph.operators[number];
+    if (ran[number] && op.name.ends_with(')')) {
+      auto& [cost, count] = again[op.name];
+      cost += op.cost;
+      ++count;
+    }
+    ran[number] = true;
+  }
+  std::vector<std::pair<std::string, std::pair<remat::Nanoseconds, uint64_t>>> rows(again.begin(), again.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  for (size_t i = 0; i < std::min(rows.size(), kMax); ++i) {
+    printf("%s%s, %s, %.3f ms\n", i == 0 ? "again        " : "             ", rows[i].first.c_str(),
+           CountText(rows[i].second.second, "run").c_str(), static_cast<double>(rows[i].second.first) / 1e6);
+  }
+  if (rows.size() > kMax) printf("             and %zu other places\n", rows.size() - kMax);
+}
+
 void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("graph        %s, %s\n", CountText(graph.operators.size(), "operator").c_str(),
          CountText(graph.storages.size(), "storage").c_str());
@@ -76,6 +106,7 @@ void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("computed     %s again; %s copied to the host\n",
          CountText(static_cast<uint64_t>(answer.recomputed), "operator").c_str(),
          CountText(static_cast<uint64_t>(answer.swapped), "storage").c_str());
+  PrintPlaces(graph, answer.schedule);
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
 

@@ -27,7 +27,8 @@ class Block:
 
 
 class Events:
-    """The allocator's events of one device. The program's own recording of them (torch.cuda.memory) pauses meanwhile."""
+    """The allocator's events of one device. The program's own recording of them (torch.cuda.memory) pauses
+    meanwhile."""
 
     def __init__(self, device: int) -> None:
         self.device = device

@@ -6,7 +6,7 @@ from .._errors import Error
 
 # Bytes and operations a nanosecond at the data sheets' peaks: memory, single precision (on tensor cores where PyTorch
 # uses them only if allowed, without), half precision (bfloat16) on tensor cores without sparsity.
-GPUS = {
+GPUS: dict[str, dict[str, Any]] = {
     # NVIDIA H100 Tensor Core GPU data sheet, 2024: SXM.
     "H100 SXM": {"bytes": 3350, "single": 67e3, "half": 989e3,
                  "source": "NVIDIA H100 Tensor Core GPU data sheet (SXM)"},
@@ -42,8 +42,9 @@ def roofline(gpu: str, flops: float, moved: int, half: bool) -> int:
     """Nanoseconds, at least 1: the longer of arithmetic and memory at their peaks (Williams, Waterman, Patterson 2009).
 
     flops: of the operator; moved: bytes of its operands, each once."""
-    peak: Any = GPUS[gpu]
-    return max(1, round(max(flops / peak["half" if half else "single"], moved / peak["bytes"])))
+    peak = GPUS[gpu]
+    longer: float = max(flops / peak["half" if half else "single"], moved / peak["bytes"])
+    return max(1, round(longer))
 
 
 class Timers:
@@ -66,4 +67,5 @@ class Timers:
 
     def nanoseconds(self, timer: Any) -> int:
         """After the device has been waited for."""
-        return max(1, round(timer[0].elapsed_time(timer[1]) * 1e6))
+        milliseconds: float = timer[0].elapsed_time(timer[1])
+        return max(1, round(milliseconds * 1e6))

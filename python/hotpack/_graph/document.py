@@ -1,7 +1,7 @@
 """From a recorded step to its document (docs/graph_format.md)."""
 
 import json
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import costs, places
 from .blocks import Block, Blocks
@@ -9,7 +9,7 @@ from .kinds import Kinds
 from .recorder import Operator, Recorder
 from .values import BEFORE, Value
 
-FORMAT, VERSION = "hotpack-graph", 2
+FORMAT, VERSION = "hotpack-step", 1
 GIVEN_LINE = "(before the step)"
 NO_MODULE = "(no module)"
 
@@ -67,7 +67,8 @@ class Step:
         """By operator: the bytes that values, and blocks of no tensor, take while it runs. Sets the workspaces."""
         count = len(self._operators)
         change = [0] * (count + 1)
-        for life in [*self._values, *self._workspaces]:
+        lives: list[Union[Value, Block]] = [*self._values, *self._workspaces]
+        for life in lives:
             if life.released is not None and life.released < 0:
                 continue
             change[max(life.born, 0)] += life.bytes
@@ -108,6 +109,11 @@ class Step:
     def _is_outside(self, operator: Operator) -> bool:
         used = operator.reads + operator.writes + operator.updates
         return bool(used) and all(number in self._outside for number in used)
+
+    def _comes_in(self, operator: Operator) -> bool:
+        """It copies from another device, where the program may let go of the source."""
+        return (any(number in self._outside for number in operator.reads)
+                and any(number not in self._outside for number in operator.writes + operator.updates))
 
     # The peak.
 
@@ -242,10 +248,9 @@ class Step:
             if traits is None:
                 entry["once"] = True
             else:
-                for key, is_so in (("heavy", traits.heavy), ("random", traits.random), ("collective", traits.collective),
-                                   ("once", traits.foreign), ("unrepeatable", traits.atomic)):
-                    if is_so:
-                        entry[key] = True
+                flags = {"heavy": traits.heavy, "random": traits.random, "collective": traits.collective,
+                         "once": traits.foreign or self._comes_in(operator), "unrepeatable": traits.atomic}
+                entry.update({key: True for key, is_so in flags.items() if is_so})
             if operator.flops:
                 entry["flops"] = int(operator.flops)
             if operator.node is not None:

@@ -18,11 +18,19 @@ _STATISTICS = {
     "aten::batch_norm_gather_stats_with_counts": ((3, 4), None),
 }
 
+# Work in memory that their forward operator reserved, without their schema saying so: the argument's name.
+_RESERVES = {
+    "aten::_cudnn_rnn_backward": "reserve",
+    "aten::miopen_rnn_backward": "reserve",
+    "aten::mkldnn_rnn_layer_backward": "workspace",
+}
+
 # Add in an order that differs from run to run on a GPU (docs.pytorch.org, torch.use_deterministic_algorithms).
 _ATOMIC = frozenset(
     f"aten::{name}" for name in (
         "_adaptive_avg_pool2d_backward", "_ctc_loss_backward", "_embedding_bag_dense_backward",
-        "adaptive_max_pool2d_backward", "avg_pool3d_backward", "embedding_dense_backward", "fractional_max_pool2d_backward",
+        "adaptive_max_pool2d_backward", "avg_pool3d_backward", "embedding_dense_backward",
+        "fractional_max_pool2d_backward",
         "grid_sampler_2d_backward", "grid_sampler_3d_backward", "histc", "index_add", "index_add_", "kthvalue",
         "max_pool3d_with_indices_backward", "max_unpool2d", "nll_loss2d_backward", "nll_loss2d_forward", "put_",
         "reflection_pad1d_backward", "reflection_pad2d_backward", "replication_pad1d_backward",
@@ -47,8 +55,11 @@ class Traits:
         self.writes: list[tuple[int, str, bool]] = []
         first = True
         for number, argument in enumerate(func._schema.arguments):
+            if argument.name == _RESERVES.get(self.name):
+                self.writes.append((number, argument.name, False))
             if argument.alias_info is not None and argument.alias_info.is_write:
-                self.writes.append((number, argument.name, getattr(argument, "is_out", False) or (overwrites and first)))
+                whole = getattr(argument, "is_out", False) or (overwrites and first)
+                self.writes.append((number, argument.name, whole))
                 first = False
         self.statistics = _STATISTICS.get(self.name)
         tags = getattr(func, "tags", ())

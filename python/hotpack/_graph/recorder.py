@@ -1,7 +1,7 @@
 """Records the operators of one step, below autograd, with the values that they read, write and change.
 
-torch.utils._python_dispatch.TorchDispatchMode sees every kernel with its exact arguments, in backward threads too. Views
-make no operator. What a kernel calls itself is not seen.
+torch.utils._python_dispatch.TorchDispatchMode sees every kernel with its exact arguments, in backward threads too.
+Views make no operator. What a kernel calls itself is not seen.
 """
 
 import contextlib
@@ -66,12 +66,14 @@ class Recorder:
         self.timers: Any = None  # costs.Timers
         self.updating = False  # an optimizer steps
         self.on = False
+        self.error: Optional[str] = None
         self.last_backward = -1
         self._lines = places.Lines(torch)
         self._observer = observer
         self._tensor_numbers: dict[tuple[Any, ...], int] = {}
         self._traits: dict[Any, Traits] = {}
-        self._by_sequence: dict[int, tuple[Optional[int], places.Place]] = {}  # an autograd node's number: its forward operator
+        # By an autograd node's number: its forward operator, if it is none that makes a view.
+        self._by_sequence: dict[int, tuple[Optional[int], places.Place]] = {}
         self._newest = self._sequence()
         self._task = -1
         self._quiet = 0
@@ -100,16 +102,19 @@ class Recorder:
         self._mode = _mode_class()(self)
         self._mode.__enter__()
 
-    def stop(self) -> None:
-        """The program's own modes may lie above this one; then it stays and records nothing."""
-        self.on = False
-        self.values.close()
-        self.saves.stop()
-        self.modules.stop()
+    def stop(self) -> bool:
+        """Ends the recording. False: modes or hooks of the program lie above this one's, which stay and do nothing
+        until a later call."""
         from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-        if _get_current_dispatch_mode() is self._mode:
+        self.on = False
+        self.values.close()
+        self.modules.stop()
+        gone = self.saves.stop()
+        if self._mode is not None and _get_current_dispatch_mode() is self._mode:
             self._mode.__exit__(None, None, None)
+            self._mode = None
+        return gone and self._mode is None
 
     def run(self, func: Any, types: Any, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
         if not self.on or self._quiet:
@@ -119,16 +124,28 @@ class Recorder:
         traits = self._traits.get(func)
         if traits is None:
             traits = self._traits[func] = Traits(self.torch, func)
-        arguments = self._tensors_in(args, kwargs)
-        operator = self._begin(func, traits, args, kwargs, arguments)
+        try:
+            arguments = self._tensors_in(args, kwargs)
+            operator = self._begin(func, traits, args, kwargs, arguments)
+        except Exception as error:
+            self._give_up(error)
+            return func(*args, **kwargs)
         number = len(self.operators) - 1
         try:
             out = func(*args, **kwargs)
         except BaseException:
             self._failed(operator)
             raise
-        self._end(operator, number, func, args, kwargs, arguments, out)
+        try:
+            self._end(operator, number, func, args, kwargs, arguments, out)
+        except Exception as error:
+            self._give_up(error)
         return out
+
+    def _give_up(self, error: Exception) -> None:
+        """A fault of this recorder: the program goes on without it."""
+        self.error = f"{type(error).__name__}: {error}"
+        self.on = False
 
     def _tensors_in(self, *nested: Any) -> "list[Any]":
         found: list[Any] = []
@@ -272,7 +289,8 @@ class Recorder:
                 value.place = operator.place
                 value.seen_at = count
                 operator.writes.append(value.number)
-        if not made and not operator.updates and not operator.writes and not operator.statistics and (results or not operator.reads):
+        if not made and not (operator.updates or operator.writes or operator.statistics or
+                             (operator.reads and not results)):
             if number == len(self.operators) - 1:  # a view, or nothing at all
                 self._forget(operator, number)
                 return

@@ -50,13 +50,15 @@ class Saves:
         self._task = task
         self._pushed = False
         self._on = False
-        self._pair: "tuple[Any, Any]" = (None, None)
+        self._pair: tuple[Any, Any] = (None, None)
         self._plain_disable: Any = None
         self.seen = False  # False: the program's own hooks take the saves, so nothing is known
 
     def start(self) -> None:
         autograd = self._torch._C._autograd
-        if autograd._top_saved_tensors_default_hooks(False) is not None or not autograd._saved_tensors_hooks_is_enabled():
+        if not autograd._saved_tensors_hooks_is_enabled():
+            return
+        if autograd._top_saved_tensors_default_hooks(False) is not None:
             return  # the program's own: not replaced
         self._pair = (self._pack, self._unpack)
         autograd._push_saved_tensors_default_hooks(*self._pair)
@@ -65,15 +67,16 @@ class Saves:
         self._plain_disable = graph.disable_saved_tensors_hooks
         graph.disable_saved_tensors_hooks = self._disabled
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
+        """False: hooks of the program lie above these, which stay and hand on what they get."""
         self._on = False
         if self._plain_disable is not None:
             self._torch.autograd.graph.disable_saved_tensors_hooks = self._plain_disable
             self._plain_disable = None
         self._pop()
+        return not self._pushed
 
     def _pop(self) -> bool:
-        """False: hooks of the program lie above these, which pass everything on from now on."""
         autograd = self._torch._C._autograd
         top = autograd._top_saved_tensors_default_hooks(False) if self._pushed else None
         if top is None or top[0] != self._pair[0]:
@@ -117,8 +120,8 @@ class Saves:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"[{tensor.type()} {list(tensor.size())}] is at version {tensor._version}; expected version "
-                f"{packed.version} instead. Hint: enable anomaly detection to find the operation that failed to compute "
-                "its gradient, with torch.autograd.set_detect_anomaly(True).")
+                f"{packed.version} instead. Hint: enable anomaly detection to find the operation that failed to "
+                "compute its gradient, with torch.autograd.set_detect_anomaly(True).")
         save = packed.save
         if self._on:
             self._task()

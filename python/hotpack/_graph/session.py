@@ -34,6 +34,7 @@ class Session:
         self._optimizers: list[Any] = []
         self._recorder: Optional[Recorder] = None
         self._kinds: Optional[Kinds] = None
+        self._left: Optional[Recorder] = None  # has recorded, and is not off the stacks of modes and hooks yet
         self._events: Optional[Events] = None  # of the current step
         self._seen: list[dict[str, Any]] = []
         self._text: Optional[str] = None
@@ -85,11 +86,13 @@ class Session:
         if os.getpid() != self._process:
             return
         self._ended += 1
-        if self._recorder is not None and self._recorder.on:
+        if self._left is not None and self._left.stop():
+            self._left = None
+        if self._recorder is not None:
             try:
-                self._finish()
+                self._finish(self._recorder)
             except Exception as error:  # the program itself must go on
-                self._fail(f"{type(error).__name__}: {error}")
+                self._fail(str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}")
         else:
             self._note_step()
         if self._ended == self._wanted - 1:
@@ -98,7 +101,7 @@ class Session:
             except Exception as error:
                 if self._recorder is not None:
                     self._recorder.stop()
-                self._fail(f"{type(error).__name__}: {error}")
+                self._fail(str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}")
         elif self._torch.cuda.is_initialized():
             self._events = self._events_of(self._torch.cuda.current_device())
 
@@ -127,23 +130,28 @@ class Session:
         self._kinds.add_given(self._optimizers)
         self._recorder.start()
 
-    def _finish(self) -> None:
-        recorder = self._recorder
-        assert recorder is not None
-        self._kinds_of().mark(self._optimizers)
+    def _finish(self, recorder: Recorder) -> None:
+        kinds = self._kinds_of()
+        self._recorder = self._kinds = None
+        if recorder.error is None:
+            kinds.mark(self._optimizers)
         count = self._events.count() if self._events is not None else 0
-        recorder.stop()
+        self._left = None if recorder.stop() else recorder
+        if recorder.error is not None:
+            self._note_step()
+            raise Error(recorder.error)
         events = self._events.take(count) if self._events is not None else None
-        blocks = self._events.blocks(events, recorder.operators) if self._events is not None and events is not None else None
+        blocks = None
+        if self._events is not None and events is not None:
+            blocks = self._events.blocks(events, recorder.operators)
         measured = recorder.timers is not None
         if measured:
             self._torch.cuda.synchronize()
-        step = document.Step(recorder, self._kinds_of(), self._ended, self._device, blocks, self._gpu, measured)
+        step = document.Step(recorder, kinds, self._ended, self._device, blocks, self._gpu, measured)
         self._seen.append({"step": self._ended, "peak": step.peak()["bytes"], "end": step.end()})
         self._text = document.write_text(step, step.facts("hotpack" if blocks is not None else None, simulated()))
         self.done = True
         self._write()
-        self._recorder = self._kinds = None
 
     def _note_step(self) -> None:
         """The peak of a step that is not recorded, as far as it is known."""
@@ -195,9 +203,9 @@ class Session:
             if self._written < len(self._seen):
                 self._write()
         elif self.failed is None and not (self._silent_without_steps and self._ended == 0):
-            steps = f"the program ended after {self._ended} step{'' if self._ended == 1 else 's'}"
-            self._fail(f"nothing is recorded: {steps} (an optimizer's, or hotpack.step()); step {self._wanted} was "
-                       "to be recorded")
+            steps = f"{self._ended} step{'' if self._ended == 1 else 's'}"
+            self._fail(f"the program ended after {steps} (an optimizer's, or hotpack.step()), before the end of step "
+                       f"{self._wanted}")
 
     def _fail(self, reason: str) -> None:
         self.failed = reason

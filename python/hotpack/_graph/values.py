@@ -106,8 +106,10 @@ def storage_of(tensor: Any) -> Any:
     if tensor.layout is not _strided() or tensor.device.type == "meta":
         return None
     try:
-        return tensor.untyped_storage()
-    except (RuntimeError, NotImplementedError):
+        storage = tensor.untyped_storage()
+        storage.data_ptr()
+        return storage
+    except (RuntimeError, NotImplementedError):  # of a tensor without data, such as a fake one
         return None
 
 
