@@ -46,8 +46,8 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
 
 // Chooses the place in the best range: at one of its ends, or against its first or last wholly free extent. Prefers to
 // break into as few wholly free extents as possible, then to touch as few as possible. If the block stays and its
-// neighbours are released, the rest of these extents is lost. Not so in an arena of few chunks, or in one of many if little
-// is free: there, the gaps between blocks cost more. Most blocks of a load near its peak go together.
+// neighbours are released, the rest of these extents is lost. Not so in an arena of few chunks, or in one of many if
+// little is free: there, the gaps between blocks cost more. Most blocks of a load near its peak go together.
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;

@@ -104,6 +104,24 @@ TEST(NeedTest, OnceForEachValue) {
   EXPECT_EQ(need["cases"][1]["requests"], 3 * need["cases"][0]["requests"].get<int>());
 }
 
+// A recording of N MiB: memory is affine in N.
+TEST(NeedTest, TheLargestValueThatFits) {
+  TemporaryDirectory folder;
+  const std::string script = folder.path() + "/job.sh";
+  std::ofstream(script) << "printf 'event,id,bytes\\nalloc,1,%d\\nfree,1,\\n' $(($1 << 20)) > " << folder.path()
+                        << "/job.csv; exec " << HOTPACK_COMMAND << " replay --no-touch " << folder.path() << "/job.csv";
+  const auto need = [&](const std::string& size) {
+    const Outcome outcome = Need({"--vary", "size=10,20", "--fits", size, "--json"}, {"bash", script, "{size}"});
+    EXPECT_LE(outcome.code, 1) << outcome.err;
+    return Json::parse(outcome.out, nullptr, false);
+  };
+  const Json large = need("1G");
+  EXPECT_EQ(large["largest"], 1024 - 426) << "with CUDA's context";
+  EXPECT_EQ(large["cases"].size(), 3u) << "one more run";
+  EXPECT_EQ(need("440M")["largest"], 14);
+  EXPECT_EQ(need("427M")["largest"], nullptr) << "a chunk is larger";
+}
+
 TEST(NeedTest, ItSeesTheDeviceThatItIsGiven) {
   const Outcome outcome = Need({"--memory", "4M"}, Replay(kCarried));
   EXPECT_EQ(outcome.code, 2);

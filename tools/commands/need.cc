@@ -1,5 +1,6 @@
 // hotpack need: how much device memory a program needs, by some of its steps on the simulated device.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/cli/exit_codes.h"
 #include "tools/cli/size_text.h"
+#include "tools/need/largest_value.h"
 #include "tools/need/need_text.h"
 #include "tools/run/run.h"
 #include "tools/run/run_program.h"
@@ -79,6 +81,46 @@ std::optional<NeedCase> RunCase(const SimulatedRunOptions& options, const std::s
   return NeedCase{value, *std::move(run), std::move(need)};
 }
 
+// Returns the runs so far by their values; empty if some value is no whole number of at least 1, or is there twice.
+std::vector<ValuePoint> PointsOf(const std::vector<NeedCase>& cases) {
+  std::vector<ValuePoint> points;
+  for (const NeedCase& one : cases) {
+    int64_t value = 0;
+    const char* const end = one.value.data() + one.value.size();
+    const auto [stop, error] = std::from_chars(one.value.data(), end, value);
+    if (error != std::errc() || stop != end || value < 1) return {};
+    points.push_back({value, NeededWithContext(one.need)});
+  }
+  std::sort(points.begin(), points.end(), [](const ValuePoint& a, const ValuePoint& b) { return a.value < b.value; });
+  const auto twice = std::adjacent_find(points.begin(), points.end(),
+                                        [](const ValuePoint& a, const ValuePoint& b) { return a.value == b.value; });
+  return twice == points.end() ? points : std::vector<ValuePoint>();
+}
+
+// Searches the largest value that fits, by lines and runs: each run adds a case. Returns 0, or the exit code of a run
+// that gives no answer.
+int FindLargest(SimulatedRunOptions options, const Variation& variation, NeedAnswer* answer) {
+  constexpr int kMaxRuns = 4;  // where memory is affine in the value the first one is right
+  const std::vector<std::string> command = options.run.command;
+  for (int run = 0; run <= kMaxRuns; ++run) {
+    const std::vector<ValuePoint> points = PointsOf(answer->cases);
+    answer->largest.reset();
+    for (const ValuePoint& point : points) {
+      if (point.needed <= answer->fits->bytes) answer->largest = point.value;
+    }
+    const std::optional<int64_t> next = LargestByLine(points, answer->fits->bytes);
+    const bool known = next && std::any_of(points.begin(), points.end(),
+                                           [&](const ValuePoint& point) { return point.value == *next; });
+    if (!next || known || run == kMaxRuns) return 0;
+    options.run.command = WithValue(command, variation.name, std::to_string(*next));
+    int code = 0;
+    std::optional<NeedCase> one = RunCase(options, std::to_string(*next), &code);
+    if (!one) return code;
+    answer->cases.push_back(*std::move(one));
+  }
+  return 0;
+}
+
 int RunNeed(Options options) {
   NeedAnswer answer;
   Variation variation;
@@ -99,10 +141,14 @@ int RunNeed(Options options) {
     if (!one) return code;
     answer.cases.push_back(*std::move(one));
   }
-  const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
-  fwrite(text.data(), 1, text.size(), stdout);
   const bool fits = !answer.fits || std::all_of(answer.cases.begin(), answer.cases.end(),
                                                 [&](const NeedCase& one) { return Fits(one, answer.fits->bytes); });
+  if (answer.fits && !answer.parameter.empty()) {
+    options.simulated.run.command = command;
+    if (const int code = FindLargest(options.simulated, variation, &answer); code != 0) return code;
+  }
+  const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
+  fwrite(text.data(), 1, text.size(), stdout);
   return fits ? kExitDone : kExitFailed;
 }
 

@@ -151,6 +151,10 @@ void AddCases(const NeedAnswer& answer, std::string* text) {
         : Fits(one, answer.fits->bytes) ? "   yes"
                                         : "   no");
   }
+  if (answer.largest) {
+    Add(text, "the largest %s that fits %s is about %" PRId64 ", by a run\n", answer.parameter.c_str(),
+        answer.fits->text.c_str(), *answer.largest);
+  }
 }
 
 void AddCards(const NeedCase& one, std::string* text) {

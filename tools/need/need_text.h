@@ -28,6 +28,8 @@ struct NeedAnswer {
   std::string parameter;        // of --vary; empty: nothing varies
   std::optional<FitsQuestion> fits;
   bool cards = false;  // which cards fit
+  // Of --vary and --fits: the largest value that fits, by a run; nothing: none was found.
+  std::optional<int64_t> largest;
 };
 
 // Returns true if the case fits: hotpack's smallest device and the memory that every process takes in addition.
