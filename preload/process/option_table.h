@@ -42,7 +42,7 @@ namespace hotpack {
   X(Ipc, "HOTPACK_IPC", "--ipc", "sizes in bytes with commas between", "none",                                         \
     "`cuMemAlloc` requests of these sizes are left to the driver, for blocks shared by `cuIpcGetMemHandle`")           \
   X(IterationRange, "HOTPACK_ITERATION_RANGE", "--iteration-range", "a list of patterns", "none",                      \
-    "ranges and marks (NVTX) that each begin an iteration: patterns as above")                                         \
+    "ranges and marks (NVTX) that each begin an iteration: patterns of `*` and `?` with commas between")               \
   X(Launches, "HOTPACK_LAUNCHES", "--launches", "0 or 1", "0",                                                         \
     "whether a trace holds the launches of kernels, copies and memsets, with the blocks they name (`collectors.md`)")  \
   X(Limit, "HOTPACK_LIMIT", "--limit", "a size such as 300M, 8G or 24GB", "none",                                      \
@@ -50,7 +50,7 @@ namespace hotpack {
   X(NvtxNext, "HOTPACK_NVTX_NEXT", "", "a library", "none",                                                            \
     "the NVTX injection library that ranges are handed on to; `hotpack run` sets it where there was one")              \
   X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \
-    "the only programs that are served, by executable name, as above")                                                 \
+    "the only programs that are served, by executable name: patterns of `*` and `?` with commas between")              \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
     "whether blocks that the device has no room for may lie in managed memory while no plan is in force")              \
   X(PageWait, "HOTPACK_PAGE_WAIT", "--page-wait", "a number of milliseconds, or none", "1000",                         \

@@ -14,11 +14,13 @@ namespace {
 
 enum class Caller : uint8_t { kServed = 0, kLeft = 1, kInterposer = 2 };
 
-// Known return addresses, each shifted left by two, with the Caller in the low bits; 0: none. Direct-mapped. An address
-// that loses its slot is looked up again. A library that is unloaded may leave a stale entry, which another library
+// Known return addresses, each shifted left by two, with the Caller in the low bits; 0: none. Four may share a set. With
+// one place a set, two frames of every request could push each other out, by the libraries' layout alone: each request
+// would then take the loader's lock, which a fork leaves locked in the child. An address that loses its place is looked
+// up again. A library that is unloaded may leave a stale entry, which another library
 // meets only if a call of both returns to the same byte.
-constexpr unsigned kSlots = 256;
-constinit std::atomic<uint64_t> known[kSlots] = {};
+constexpr unsigned kSets = 64, kWays = 4;
+constinit std::atomic<uint64_t> known[kSets][kWays] = {};
 
 bool MatchesDriverCallers(const char* path) {
   const char* chosen = GetOptions().driver_callers;
@@ -29,16 +31,20 @@ bool MatchesDriverCallers(const char* path) {
 
 Caller Classify(const void* code) {
   const auto address = reinterpret_cast<uintptr_t>(code);
-  std::atomic<uint64_t>& slot = known[(address ^ address >> 8 ^ address >> 16) % kSlots];
-  const uint64_t seen = slot.load(std::memory_order_relaxed);
-  if (seen >> 2 == address) return static_cast<Caller>(seen & 3);
+  std::atomic<uint64_t>* const set = known[(address ^ address >> 8 ^ address >> 16) % kSets];
+  std::atomic<uint64_t>* slot = &set[(address >> 6) % kWays];  // the one that is replaced if all are taken
+  for (unsigned way = 0; way < kWays; ++way) {
+    const uint64_t seen = set[way].load(std::memory_order_relaxed);
+    if (seen >> 2 == address) return static_cast<Caller>(seen & 3);
+    if (seen == 0) slot = &set[way];
+  }
   char path[4096];
   bool defines = false;
   Caller caller = Caller::kServed;
   if (FindObject(code, "cuMemAlloc_v2", path, sizeof(path), &defines)) {
     caller = MatchesDriverCallers(path) ? Caller::kLeft : defines ? Caller::kInterposer : Caller::kServed;
   }
-  slot.store(uint64_t{address} << 2 | static_cast<uint64_t>(caller), std::memory_order_relaxed);
+  slot->store(uint64_t{address} << 2 | static_cast<uint64_t>(caller), std::memory_order_relaxed);
   return caller;
 }
 
