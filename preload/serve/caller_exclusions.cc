@@ -14,11 +14,11 @@ namespace {
 
 enum class Caller : uint8_t { kServed = 0, kLeft = 1, kInterposer = 2 };
 
-// Known return addresses, each shifted left by two, with the Caller in the low bits; 0: none. Four may share a set. With
-// one place a set, two frames of every request could push each other out, by the libraries' layout alone: each request
-// would then take the loader's lock, which a fork leaves locked in the child. An address that loses its place is looked
-// up again. A library that is unloaded may leave a stale entry, which another library
-// meets only if a call of both returns to the same byte.
+// Known return addresses, each shifted left by two, with the Caller in the low bits; 0: none. Four may share a set.
+// With one place a set, two frames of every request could push each other out, by the libraries' layout alone. Each
+// request would then take the loader's lock, which a fork leaves locked in the child. An address that loses its place
+// is looked up again. A library that is unloaded may leave a stale entry, which another library meets only if a call of
+// both returns to the same byte.
 constexpr unsigned kSets = 64, kWays = 4;
 constinit std::atomic<uint64_t> known[kSets][kWays] = {};
 
