@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any, Optional
 
-from .. import _marks
+from .. import _marks, _snapshot
 from .._errors import Error
 from .._simulate import simulated
 from .._steps import Steps
@@ -50,7 +50,7 @@ class Session:
         self._hooks = [register_optimizer_step_pre_hook(self._before_update),
                        register_optimizer_step_post_hook(self._after_update), _marks.on_step(self._marked)]
         atexit.register(self.close)
-        if self._of_hotpack():  # so that the first step's peak is known
+        if self._of_hotpack() and _snapshot.wanted_entries() == 0:  # so that the first step's peak is known
             self._events = Events(0)
             self._events.start()
 
@@ -105,9 +105,14 @@ class Session:
         elif self._torch.cuda.is_initialized():
             self._events = self._events_of(self._torch.cuda.current_device())
 
-    def _events_of(self, device: int) -> "Optional[Events]":
-        """Begins the events of the next step, if hotpack's allocator is on."""
+    def _events_of(self, device: int, needed: bool = False) -> "Optional[Events]":
+        """Begins the events of the next step, if hotpack's allocator is on. A program that records them itself
+        (torch.cuda.memory) keeps its own unless they are needed for the graph."""
         if not self._of_hotpack():
+            return None
+        if not needed and _snapshot.wanted_entries() > 0:
+            if self._events is not None:
+                self._events.stop()
             return None
         events = self._events if self._events is not None and self._events.device == device else Events(device)
         events.start()
@@ -124,7 +129,7 @@ class Session:
         self._device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
         self._recorder = Recorder(torch, self._observer)
         self._kinds = Kinds(self._recorder)
-        self._events = self._recorder.blocks = self._events_of(self._device.index) if on_gpu else None
+        self._events = self._recorder.blocks = self._events_of(self._device.index, True) if on_gpu else None
         if on_gpu and not simulated():
             self._recorder.timers = costs.Timers(torch)
         self._kinds.add_given(self._optimizers)
