@@ -119,7 +119,14 @@ TEST(NeedTest, TheLargestValueThatFits) {
   EXPECT_EQ(large["largest"], 1024 - 426) << "with CUDA's context";
   EXPECT_EQ(large["cases"].size(), 3u) << "one more run";
   EXPECT_EQ(need("440M")["largest"], 14);
+  EXPECT_EQ(large["largest_at_least"], false);
   EXPECT_EQ(need("427M")["largest"], nullptr) << "a chunk is larger";
+  // What needs no more with more: four runs more, and no largest one.
+  const Json flat =
+      NeedJson({"--vary", "n=1,2", "--fits", "1G"},
+               {"bash", "-c", "exec " HOTPACK_COMMAND " replay --no-touch " + std::string(kCarried) + " # {n}"});
+  EXPECT_EQ(flat["largest"], 512);
+  EXPECT_EQ(flat["largest_at_least"], true);
 }
 
 TEST(NeedTest, ItSeesTheDeviceThatItIsGiven) {

@@ -101,6 +101,7 @@ std::vector<ValuePoint> PointsOf(const std::vector<NeedCase>& cases) {
 // that gives no answer.
 int FindLargest(SimulatedRunOptions options, const Variation& variation, NeedAnswer* answer) {
   constexpr int kMaxRuns = 4;  // where memory is affine in the value the first one is right
+  constexpr int64_t kFactor = 4;
   const std::vector<std::string> command = options.run.command;
   for (int run = 0; run <= kMaxRuns; ++run) {
     const std::vector<ValuePoint> points = PointsOf(answer->cases);
@@ -108,10 +109,20 @@ int FindLargest(SimulatedRunOptions options, const Variation& variation, NeedAns
     for (const ValuePoint& point : points) {
       if (point.needed <= answer->fits->bytes) answer->largest = point.value;
     }
-    const std::optional<int64_t> next = LargestByLine(points, answer->fits->bytes);
+    std::optional<int64_t> next = LargestByLine(points, answer->fits->bytes);
+    if (!next && !points.empty() && answer->largest == points.back().value) {
+      next = points.back().value * kFactor;  // more needs no more yet
+      answer->largest_at_least = true;
+    } else {
+      answer->largest_at_least = false;
+    }
     const bool known = next && std::any_of(points.begin(), points.end(),
                                            [&](const ValuePoint& point) { return point.value == *next; });
-    if (!next || known || run == kMaxRuns) return 0;
+    if (!next || known) return 0;
+    if (run == kMaxRuns) {
+      answer->largest_at_least = true;
+      return 0;
+    }
     options.run.command = WithValue(command, variation.name, std::to_string(*next));
     int code = 0;
     std::optional<NeedCase> one = RunCase(options, std::to_string(*next), &code);

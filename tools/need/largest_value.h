@@ -15,8 +15,7 @@ struct ValuePoint {
 
 // Returns the largest value of at least 1 that needs at most `limit` bytes by the line through two points: those to
 // both sides of the limit if there are such, else the two that are nearest to it. `points`: in increasing order of
-// values, no value twice. Returns nothing if there are fewer than two, or if more of the parameter needs no more
-// memory.
+// values, no value twice. Returns nothing if there are fewer than two, or if a larger value needs no more memory.
 std::optional<int64_t> LargestByLine(const std::vector<ValuePoint>& points, uint64_t limit);
 
 }  // namespace hotpack

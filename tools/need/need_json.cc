@@ -83,7 +83,10 @@ Json NeedJson(const NeedAnswer& answer) {
     return object;
   }
   object["parameter"] = answer.parameter;
-  if (answer.fits) object["largest"] = answer.largest ? Json(*answer.largest) : Json();
+  if (answer.fits) {
+    object["largest"] = answer.largest ? Json(*answer.largest) : Json();
+    object["largest_at_least"] = answer.largest_at_least;
+  }
   object["cases"] = Json::array();
   for (const NeedCase& one : answer.cases) object["cases"].push_back(CaseJson(answer, one));
   return object;

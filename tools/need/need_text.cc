@@ -152,8 +152,8 @@ void AddCases(const NeedAnswer& answer, std::string* text) {
                                         : "   no");
   }
   if (answer.largest) {
-    Add(text, "the largest %s that fits %s is about %" PRId64 ", by a run\n", answer.parameter.c_str(),
-        answer.fits->text.c_str(), *answer.largest);
+    Add(text, "the largest %s that fits %s is %s %" PRId64 ", by a run\n", answer.parameter.c_str(),
+        answer.fits->text.c_str(), answer.largest_at_least ? "at least" : "about", *answer.largest);
   }
 }
 

@@ -30,6 +30,7 @@ struct NeedAnswer {
   bool cards = false;  // which cards fit
   // Of --vary and --fits: the largest value that fits, by a run; nothing: none was found.
   std::optional<int64_t> largest;
+  bool largest_at_least = false;  // larger ones were not ruled out
 };
 
 // Returns true if the case fits: hotpack's smallest device and the memory that every process takes in addition.

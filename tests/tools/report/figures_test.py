@@ -59,6 +59,7 @@ class FiguresTest(unittest.TestCase):
         for peer in data["peers"]:
             row = rows[peer["name"]]
             self.assertEqual((peer["steady"], peer["peak"], peer["calls"]), (row["reserved_steady"], row["reserved_peak"], row["device_calls"]), peer["name"])
+            self.assertEqual(peer["smallest"], row["smallest_device"], peer["name"])
         self.assertEqual(data["held_while_served"], rows["hotpack"]["held_while_served"])
         self.check_headline(cards_of(page), rows)
 
@@ -111,6 +112,8 @@ class FiguresTest(unittest.TestCase):
                 self.assertIn(f"held at most {size_text(held['reserved_peak'])} (PyTorch would have held {size_text(rows['pytorch']['reserved_peak'])}, "
                               f"with expandable segments {size_text(rows['pytorch-expandable']['reserved_peak'])}), "
                               f"held while served {size_text(held['reserved_steady'])}, live peak {size_text(held['live_peak'])}; ", line)
+                self.assertIn(f"smallest device {size_text(rows['hotpack']['smallest_device'])} (PyTorch {size_text(rows['pytorch']['smallest_device'])}, "
+                              f"with expandable segments {size_text(rows['pytorch-expandable']['smallest_device'])})", line)
                 self.assertNotIn("bound", line)
 
     # All of this job has room in one segment of PyTorch's; hotpack has a chunk for what stays and one for the plan.
