@@ -72,10 +72,4 @@ std::string FailedRequestsText(const std::vector<ProcessStats>& processes) {
   return text;
 }
 
-std::string LargerDevice(const FailedRequest& failed) {
-  uint64_t gibibytes = 1;
-  while (gibibytes < (uint64_t{1} << 20) && gibibytes << 30 < 2 * failed.total) gibibytes *= 2;
-  return std::to_string(gibibytes) + "G";
-}
-
 }  // namespace hotpack

@@ -22,8 +22,4 @@ std::string ExitText(int code);
 // Returns what a program got over: "3 requests found no memory, the last one of 4.0 GiB". Empty if all found some.
 std::string FailedRequestsText(const std::vector<ProcessStats>& processes);
 
-// Returns the size of a simulated device that a job which failed so is tried on next: "32G". A power of two, at least
-// twice the total.
-std::string LargerDevice(const FailedRequest& failed);
-
 }  // namespace hotpack

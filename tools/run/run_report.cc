@@ -91,7 +91,7 @@ std::string Next(const RunOptions& options, RunReport page) {
   return ". Next: hotpack run " + Simulate(options) + "--trace job.trace " + Program(options);
 }
 
-// After a failure: whether the program runs without hotpack; without memory, how much it takes on a larger device.
+// After a failure: whether the program runs without hotpack; without memory, how much it takes.
 std::string NextAfterFailure(const RunOptions& options, RunReport page, const ProcessStats* without_memory) {
   const std::string written = Written(options, page);
   if (!written.empty()) return written;
@@ -99,8 +99,7 @@ std::string NextAfterFailure(const RunOptions& options, RunReport page, const Pr
     return ". Next: HOTPACK=0 hotpack run " + Simulate(options) + Program(options) +
            " (without hotpack: does it fail?)";
   }
-  return ". Next: SIMGPU_MEMORY=" + LargerDevice(without_memory->failed) +
-         " hotpack run --simulate --trace job.trace " + Program(options) + " (without a GPU: how much does it take?)";
+  return ". Next: hotpack need " + Program(options) + " (without a GPU: what takes it, and which device is enough?)";
 }
 
 // Where hotpack served nothing, the doctor says why.
