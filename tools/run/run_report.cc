@@ -92,10 +92,10 @@ std::string Next(const RunOptions& options, RunReport page) {
 }
 
 // After a failure: whether the program runs without hotpack; without memory, how much it takes.
-std::string NextAfterFailure(const RunOptions& options, RunReport page, const ProcessStats* without_memory) {
+std::string NextAfterFailure(const RunOptions& options, RunReport page, bool without_memory) {
   const std::string written = Written(options, page);
   if (!written.empty()) return written;
-  if (without_memory == nullptr) {
+  if (!without_memory) {
     return ". Next: HOTPACK=0 hotpack run " + Simulate(options) + Program(options) +
            " (without hotpack: does it fail?)";
   }
@@ -198,7 +198,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
   const std::string ended = ExitText(code);
   if (const ProcessStats* process = EndedWithoutMemory(processes, code)) {
     return "hotpack: " + OutOfMemoryText(process->failed) + "; " + ended + checker +
-           NextAfterFailure(options, report, process);
+           NextAfterFailure(options, report, true);
   }
   if (NothingServed(processes)) {
     return "hotpack: " + (ended.empty() ? "" : ended + "; ") + LeftToDriver(options, processes, !ended.empty()) +
@@ -216,7 +216,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
             FormatSize(pytorch->smallest_expandable) + ")";
   }
   return line + (failed.empty() ? "" : "; " + failed) + checker +
-         (ended.empty() ? Next(options, report) : NextAfterFailure(options, report, nullptr));
+         (ended.empty() ? Next(options, report) : NextAfterFailure(options, report, false));
 }
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory,
