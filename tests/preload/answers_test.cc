@@ -143,7 +143,7 @@ TEST(OutOfMemory, IsTheSubjectOfTheLastLine) {
   EXPECT_THAT(failed.err, ContainsRegex("\nhotpack: out of memory before the first step was complete: 200.0 MiB asked, "
                                         "[0-9.]+ MiB free; live 100.0 MiB of 256.0 MiB; would help: a smaller batch, "
                                         "recomputation, or a device of 300.0 MiB or more; the program failed with exit "
-                                        "code 3. Next: hotpack need -- sh -c "));
+                                        "code 3. Next: hotpack need -- sh "));
   const Outcome caught = run("out_of_memory_at_the_end", "exit 0");
   EXPECT_EQ(caught.code, 0);
   EXPECT_THAT(caught.err, ContainsRegex("\nhotpack: held at most .*; 1 request found no memory, of 200.0 MiB. Next"));
