@@ -135,18 +135,22 @@ function(add_test)
   set_tests_properties(${ARGV1} PROPERTIES ENVIRONMENT_MODIFICATION "${HOTPACK_STRICT_DEVICE}")
 endfunction()
 
-# hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels
+# hotpack_test(NAME SOURCES... [LIBS...] [LABELS...] [OPTIMIZED]): one GoogleTest program, registered with ctest as NAME. Its labels
 # are the layer it lies in, LABELS, and `sanitize` for the layers whose tests also run under the sanitizer presets. Under
-# ThreadSanitizer the single-threaded ones do not.
+# ThreadSanitizer the single-threaded ones do not. OPTIMIZED: its own code runs for long.
 function(hotpack_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hotpack_flags ${ARG_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     HOTPACK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HOTPACK_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
-  hotpack_compile_quickly(${name} test)
-  target_precompile_headers(${name} REUSE_FROM hotpack_test_headers)
+  if(ARG_OPTIMIZED)
+    hotpack_compile_quickly(${name})
+  else()
+    hotpack_compile_quickly(${name} test)
+    target_precompile_headers(${name} REUSE_FROM hotpack_test_headers)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   get_filename_component(layer "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   set(labels ${layer} ${ARG_LABELS})
