@@ -10,8 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
 from agreement import PEERS, Agreement, Tight, missed, render, render_tight, take  # noqa: E402
 from cells import Cell, Job, OutOfMemory  # noqa: E402
-
-MIB = 1 << 20
+from device_size_case import MIB, DeviceSizeCase  # noqa: E402
 
 
 class FakeMachine:
@@ -40,16 +39,7 @@ class FakeMachine:
         return {"live_peak": 40 * MIB, "rows": rows}
 
 
-class AgreementTest(unittest.TestCase):
-    def setUp(self):
-        self.before = os.environ.get("SIMGPU_MEMORY")
-        os.environ["SIMGPU_MEMORY"] = str(1 << 40)
-
-    def tearDown(self):
-        os.environ.pop("SIMGPU_MEMORY")
-        if self.before is not None:
-            os.environ["SIMGPU_MEMORY"] = self.before
-
+class AgreementTest(DeviceSizeCase):
     def agreement(self, tight=False, **figures):
         self.machine = FakeMachine(**figures)
         return take(self.machine, Job("vit"), Path("folder"), tight)

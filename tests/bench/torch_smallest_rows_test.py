@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
 from cells import Cell, Job, OutOfMemory  # noqa: E402
+from device_size_case import MIB, DeviceSizeCase  # noqa: E402
 from smallest_rows import ALLOCATORS, STEP, Smallest, missed, render, take  # noqa: E402
 
-MIB = 1 << 20
 NEEDED = {"hotpack": 60, "expandable": 64, "default": 70}
 
 
@@ -33,16 +33,7 @@ class FakeMachine:
         return {"live_peak": 50 * MIB, "rows": rows}
 
 
-class SmallestTest(unittest.TestCase):
-    def setUp(self):
-        self.before = os.environ.get("SIMGPU_MEMORY")
-        os.environ["SIMGPU_MEMORY"] = str(1 << 40)
-
-    def tearDown(self):
-        os.environ.pop("SIMGPU_MEMORY")
-        if self.before is not None:
-            os.environ["SIMGPU_MEMORY"] = self.before
-
+class SmallestTest(DeviceSizeCase):
     def take(self, **predicted):
         self.machine = FakeMachine({**NEEDED, **predicted})
         return take(self.machine, Job("vit"), Path("folder"))

@@ -10,9 +10,13 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/subprocess.h"
+#include "tests/tools/subcommand.h"
 
 namespace {
 
+using hotpack_test::JsonOf;
+using hotpack_test::kCarried;
+using hotpack_test::kPerceptron;
 using hotpack_test::Outcome;
 using hotpack_test::RunProgram;
 using hotpack_test::TemporaryDirectory;
@@ -23,19 +27,13 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-const char kPerceptron[] = HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.csv";
-const char kCarried[] = HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv";
-
 Outcome Compare(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {HOTPACK_COMMAND, "compare"});
-  return RunProgram(arguments, {{"LD_PRELOAD", ""}});
+  return hotpack_test::RunSubcommand("compare", std::move(arguments));
 }
 
 Json CompareJson(std::vector<std::string> arguments) {
   arguments.push_back("--json");
-  const Outcome outcome = Compare(arguments);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return Json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+  return JsonOf(Compare(arguments));
 }
 
 Json Row(const Json& compared, const std::string& name) {

@@ -7,9 +7,13 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/subprocess.h"
+#include "tests/tools/subcommand.h"
 
 namespace {
 
+using hotpack_test::JsonOf;
+using hotpack_test::kCarried;
+using hotpack_test::kPerceptron;
 using hotpack_test::Outcome;
 using hotpack_test::RunProgram;
 using hotpack_test::TemporaryDirectory;
@@ -19,14 +23,10 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-const char kPerceptron[] = HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.csv";
-const char kCarried[] = HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv";
-
 Outcome Need(std::vector<std::string> options, std::vector<std::string> command) {
-  options.insert(options.begin(), {HOTPACK_COMMAND, "need"});
   options.push_back("--");
   options.insert(options.end(), command.begin(), command.end());
-  return RunProgram(options, {{"LD_PRELOAD", ""}});
+  return hotpack_test::RunSubcommand("need", std::move(options));
 }
 
 std::vector<std::string> Replay(const std::string& recording) {
@@ -35,9 +35,7 @@ std::vector<std::string> Replay(const std::string& recording) {
 
 Json NeedJson(std::vector<std::string> options, const std::vector<std::string>& command) {
   options.push_back("--json");
-  const Outcome outcome = Need(options, command);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return Json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+  return JsonOf(Need(options, command));
 }
 
 Json Compared(const std::string& recording) {

@@ -42,7 +42,7 @@ class Events:
         return int(self._stats.allocation[0].allocated + self._stats.allocation[0].freed)
 
     def start(self) -> None:
-        """Begins anew. Events that were not taken are lost."""
+        """Begins a recording. Drops the events that take() did not return."""
         listed = [(extent.address, rounded(extent.bytes))
                   for extent in fetch(Extent, core().hotpack_list_blocks, self.device)]
         if self._begun and not listed:  # HOTPACK=record: the driver has the blocks

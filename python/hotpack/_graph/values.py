@@ -1,7 +1,7 @@
 """The values of a step: what each storage held, from its birth to its release.
 
-A value is a storage while it has memory at one address. Views share their storage's value. Addresses are used again, so
-each key (the StorageImpl's address) has a weak reference beside it: its callback ends the value when the storage dies.
+A value is a storage while it has memory at one address. Views share their storage's value. The key is the address of
+the StorageImpl. Another storage may get that address later. So a weak reference ends the value when its storage dies.
 
     storage s    empty()             resize_(0)   resize_(n)                    last tensor on it goes
     value 7      born 12 ──────────► released
