@@ -42,6 +42,7 @@ class CounterTest(unittest.TestCase):
 
 PROGRAM = """
 import sys, torch
+torch.empty(int(sys.argv[2]) << 20, dtype=torch.uint8, device="cuda")
 model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(4))).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 kept = []
@@ -70,13 +71,23 @@ class SimulateTest(unittest.TestCase):
 
 
 class ProgramTest(unittest.TestCase):
-    def test_a_training_program(self):
+    def need(self, *options: str, before: int = 0) -> "subprocess.CompletedProcess[str]":
+        """Of PROGRAM. before: MiB that it has before its steps, for a moment."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "train.py")
             with open(path, "w") as file:
                 file.write(PROGRAM)
-            done = subprocess.run([HOTPACK, "need", "--json", "--", sys.executable, path, "256"], capture_output=True, text=True)
+            done = subprocess.run([HOTPACK, "need", *options, "--", sys.executable, path, "256", str(before)],
+                                  capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_the_most_is_not_said_of_a_step_that_has_less(self):
+        printed = self.need(before=500).stdout
+        self.assertRegex(printed, r"live at most 500\.0 MiB, outside the recorded step\nof that step: [0-9.]+ MiB, in step 3, ")
+
+    def test_a_training_program(self):
+        done = self.need("--json")
         need = json.loads(done.stdout)
         self.assertEqual(done.stderr.count("step "), 3, "what it prints goes to stderr")
         self.assertEqual((need["steps"], need["ended"]), (3, True))
@@ -96,7 +107,7 @@ class ProgramTest(unittest.TestCase):
         for name in ("hotpack", "pytorch", "pytorch-expandable"):
             self.assertGreaterEqual(need[name]["smallest_device"], need["live_peak"])
             self.assertLessEqual(need[name]["smallest_device"], need[name]["held_at_most"])
-        self.assertIn("train.py:10", [read["line"] for read in need["reads"]], "its loss decides")
+        self.assertIn("train.py:11", [read["line"] for read in need["reads"]], "its loss decides")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,11 @@ void AddPeak(const Need& need, std::string* text) {
   if (!peak.phase.empty()) where += ", " + peak.phase;
   if (!peak.operation.empty()) where += ", " + peak.operation;
   if (!peak.line.empty()) where += " (" + peak.line + ")";
-  Add(text, "live at most %.1f MiB%s\n", MiB(need.comparison.live_peak), where.c_str());
+  Add(text, "live at most %.1f MiB", MiB(need.comparison.live_peak));
+  // The graph is of one step. Another one, or what lies between them, may have more.
+  if (peak.bytes < need.comparison.live_peak)
+    Add(text, ", outside the recorded step\nof that step: %.1f MiB", MiB(peak.bytes));
+  *text += where + "\n";
   std::vector<PeakPart> kinds = peak.by_kind;
   for (PeakPart& kind : kinds) kind.name = Words(kind.name);
   AddParts("by kind", kinds, peak.bytes, text);
