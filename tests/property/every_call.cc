@@ -19,6 +19,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/property/program.h"
 #include "tools/cli/child_process.h"
@@ -103,30 +104,71 @@ uint64_t CountCalls(const std::string& path, const std::string& which) {
   return sum;
 }
 
-// One program: each of its calls in turn. True: every run ended well.
-bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t stride, uint64_t from, uint64_t to,
-               bool stop, const std::string& folder) {
-  const bool onwards = which.ends_with('+');
-  if (onwards) which.pop_back();
-  Case what{seed, operations, ""};
-  const Ending whole = Run(what, folder, folder + "/counts");
-  const uint64_t calls = CountCalls(folder + "/counts", which), all = CountCalls(folder + "/counts", "any");
-  uint64_t cases = 0, bad = whole.code == 0 ? 0 : 1;
-  if (bad != 0) printf("nothing fails: code %d\n%s", whole.code, whole.errors.c_str());
-  for (uint64_t k = from; k <= std::min(calls, to) && !(stop && bad > 0); k += stride) {
-    what.fail = which + ":" + std::to_string(k) + (onwards ? "+" : "");
-    const Ending ending = Run(what, folder);
-    ++cases;
+struct Search {
+  uint64_t first = 0, last = 0;  // seeds
+  uint64_t operations = 0;
+  std::string which;
+  bool onwards = false;
+  uint64_t stride = 1, from = 1, to = UINT64_MAX;
+  bool stop = false;
+  std::string folder;
+};
+
+struct Program {
+  uint64_t seed = 0, all = 0, calls = 0;  // driver calls of the run in which nothing fails; those that count
+  uint64_t cases = 0, bad = 0;
+};
+
+Program BeginProgram(uint64_t seed, const Search& search) {
+  Program program{seed};
+  const std::string counts = search.folder + "/counts";
+  const Ending whole = Run({seed, search.operations, ""}, search.folder, counts);
+  program.calls = CountCalls(counts, search.which);
+  program.all = CountCalls(counts, "any");
+  if (whole.code != 0) {
+    ++program.bad;
+    printf("nothing fails: code %d\n%s", whole.code, whole.errors.c_str());
+  }
+  return program;
+}
+
+// Calls of one program, each failing in turn: those that leave `rest` when their number in the search is divided by `parts`.
+void FailCalls(const Search& search, uint64_t parts, uint64_t rest, Program* program) {
+  for (uint64_t k = search.from + rest * search.stride; k <= std::min(program->calls, search.to); k += parts * search.stride) {
+    if (search.stop && program->bad > 0) return;
+    const std::string fail = search.which + ":" + std::to_string(k) + (search.onwards ? "+" : "");
+    const Ending ending = Run({program->seed, search.operations, fail}, search.folder);
+    ++program->cases;
     if (ending.code == 0) continue;
-    if (++bad <= 20) {
-      printf("seed %" PRIu64 ", %s: %s, code %d: %s\n", seed, what.fail.c_str(), ending.hung ? "it hangs" : "it fails",
+    if (++program->bad <= 20) {
+      printf("seed %" PRIu64 ", %s: %s, code %d: %s\n", program->seed, fail.c_str(), ending.hung ? "it hangs" : "it fails",
              ending.code, ending.errors.substr(0, 300).c_str());
     }
   }
-  printf("seed %" PRIu64 ", %s%s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64
-         " bad\n",
-         seed, which.c_str(), onwards ? "+" : "", all, calls, cases, bad);
-  return bad == 0 && cases > 0;
+}
+
+// True: every run ended well. Whoever stops at the first bad one finds it sooner in a few calls of each program.
+bool EveryCall(const Search& search) {
+  const std::vector<uint64_t> rests =
+      search.stop ? std::vector<uint64_t>{0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15} : std::vector<uint64_t>{0};
+  std::vector<Program> programs;
+  bool well = true;
+  for (const uint64_t rest : rests) {
+    for (uint64_t seed = search.first; seed <= search.last && (well || !search.stop); ++seed) {
+      if (programs.size() <= seed - search.first) programs.push_back(BeginProgram(seed, search));
+      Program& program = programs[seed - search.first];
+      FailCalls(search, rests.size(), rest, &program);
+      well = well && program.bad == 0;
+    }
+  }
+  for (const Program& program : programs) {
+    printf("seed %" PRIu64 ", %s%s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64
+           " bad\n",
+           program.seed, search.which.c_str(), search.onwards ? "+" : "", program.all, program.calls, program.cases,
+           program.bad);
+    well = well && program.cases > 0;
+  }
+  return well;
 }
 
 }  // namespace
@@ -141,17 +183,22 @@ int main(int argc, char** argv) {
     fprintf(stderr, "every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]\n");
     return 2;
   }
+  Search search;
   char* dash = nullptr;
-  const uint64_t first = strtoull(argv[1], &dash, 10), last = *dash == '-' ? strtoull(dash + 1, nullptr, 10) : first;
-  const uint64_t operations = strtoull(argv[2], nullptr, 10), stride = strtoull(argv[4], nullptr, 10);
-  const uint64_t from = argc > 5 ? strtoull(argv[5], nullptr, 10) : 1;
-  const uint64_t to = argc > 6 ? strtoull(argv[6], nullptr, 10) : UINT64_MAX;
+  search.first = strtoull(argv[1], &dash, 10);
+  search.last = *dash == '-' ? strtoull(dash + 1, nullptr, 10) : search.first;
+  search.operations = strtoull(argv[2], nullptr, 10);
+  search.which = argv[3];
+  search.onwards = search.which.ends_with('+');
+  if (search.onwards) search.which.pop_back();
+  search.stride = strtoull(argv[4], nullptr, 10);
+  if (argc > 5) search.from = strtoull(argv[5], nullptr, 10);
+  if (argc > 6) search.to = strtoull(argv[6], nullptr, 10);
+  search.stop = stop;
   std::string folder = "/tmp/hotpack-every-call-XXXXXX";
-  if (stride == 0 || from == 0 || mkdtemp(folder.data()) == nullptr) return 2;
-  bool well = true;
-  for (uint64_t seed = first; seed <= last && (well || !stop); ++seed) {
-    well = EveryCall(seed, operations, argv[3], stride, from, to, stop, folder) && well;
-  }
+  if (search.stride == 0 || search.from == 0 || mkdtemp(folder.data()) == nullptr) return 2;
+  search.folder = folder;
+  const bool well = EveryCall(search);
   unlink((folder + "/counts").c_str());
   unlink((folder + "/errors").c_str());
   rmdir(folder.c_str());

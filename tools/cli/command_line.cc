@@ -153,6 +153,10 @@ std::string NoSuchCommand(const std::string& name, const std::vector<std::string
          (nearest.empty() ? ", see hotpack --help" : ": did you mean " + nearest + "?");
 }
 
+std::vector<const CLI::App*> ListedCommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+}
+
 std::string CommandFooter() {
   return "Examples:\n"
          "  hotpack run -- python train.py                    # under hotpack; its last line has the figures\n"

@@ -10,6 +10,9 @@ class App;
 
 namespace hotpack {
 
+// The subcommands that --help lists.
+std::vector<const CLI::App*> ListedCommands(const CLI::App& app);
+
 // Examples and exit codes, for the end of --help.
 std::string CommandFooter();
 

@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Seconds = std::chrono::duration<double>;
 
-struct Options {
+struct CompareArguments {
   std::string file;
   std::vector<std::string> peers = PeerNames();
   std::string capacity;
@@ -37,7 +37,7 @@ struct Options {
   bool json = false;
 };
 
-int Fail(const std::string& message) {
+int FailCompare(const std::string& message) {
   fprintf(stderr, "hotpack compare: %s\n", message.c_str());
   return 2;
 }
@@ -186,9 +186,9 @@ void PrintText(const std::string& file, const Answer& answer, const std::string&
   if (answer.on) PrintFits(answer.fits, *answer.on);
 }
 
-int RunCompare(const Options& options) {
+int RunCompare(const CompareArguments& options) {
   absl::StatusOr<TraceFile> file = LoadForCommand("compare", options.file);
-  if (!file.ok()) return Fail(std::string(file.status().message()));
+  if (!file.ok()) return FailCompare(std::string(file.status().message()));
   Answer answer;
   answer.capacity = SizeFrom(options.capacity);
   answer.fits = options.fits;
@@ -197,7 +197,7 @@ int RunCompare(const Options& options) {
   answer.comparison = Compare(trace, options.peers, answer.capacity, !options.no_smallest);
   if (!options.fits.empty()) answer.on = Compare(trace, options.peers, SizeFrom(options.fits));
   progress.reset();
-  if (answer.comparison.requests == 0) return Fail(options.file + ": no requests to compare");
+  if (answer.comparison.requests == 0) return FailCompare(options.file + ": no requests to compare");
   if (options.json) {
     PrintJson(answer);
   } else {
@@ -209,7 +209,7 @@ int RunCompare(const Options& options) {
 }  // namespace
 
 void AddCompareCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareArguments>();
   CLI::App* command =
       app.add_subcommand("compare", "Shows the most that hotpack and other allocators would hold for a recording");
   command->add_option("TRACE", options->file, "A recording, also a PyTorch snapshot or an RMM log")->required();

@@ -7,13 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "tools/cli/choices.h"
+#include "tools/cli/command_line.h"
 
 namespace hotpack {
 namespace {
-
-std::vector<const CLI::App*> Commands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
-}
 
 std::vector<const CLI::Option*> NamedOptions(const CLI::App& command) {
   return command.get_options(
@@ -45,7 +42,7 @@ std::string ShellQuoted(const std::string& text) {
 
 std::string BashCompletion(const CLI::App& app) {
   std::string names, cases, values;
-  for (const CLI::App* command : Commands(app)) {
+  for (const CLI::App* command : ListedCommands(app)) {
     std::vector<std::string> words;
     for (const CLI::Option* option : NamedOptions(*command)) {
       for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
@@ -96,7 +93,7 @@ std::string ZshCompletion(const CLI::App& app) {
   const auto plain = [](const std::string& text) {
     return absl::StrReplaceAll(text, {{"[", "("}, {"]", ")"}, {":", ","}, {"\\", ""}});
   };
-  for (const CLI::App* command : Commands(app)) {
+  for (const CLI::App* command : ListedCommands(app)) {
     absl::StrAppend(&names, "    ", ShellQuoted(command->get_name() + ":" + plain(Short(command->get_description()))),
                     "\n");
     absl::StrAppend(&cases, "    ", command->get_name(), ")\n      _arguments");
@@ -141,11 +138,11 @@ std::string FishCompletion(const CLI::App& app) {
     return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
   };
   std::string script = "# fish completion for hotpack, made by hotpack help --fish-completion\n";
-  for (const CLI::App* command : Commands(app)) {
+  for (const CLI::App* command : ListedCommands(app)) {
     absl::StrAppend(&script, "complete -c hotpack -f -n __fish_use_subcommand -a ", command->get_name(), " -d ",
                     quoted(Short(command->get_description())), "\n");
   }
-  for (const CLI::App* command : Commands(app)) {
+  for (const CLI::App* command : ListedCommands(app)) {
     for (const CLI::Option* option : NamedOptions(*command)) {
       absl::StrAppend(&script, "complete -c hotpack -n '__fish_seen_subcommand_from ", command->get_name(), "'");
       for (const std::string& name : option->get_snames()) absl::StrAppend(&script, " -s ", name);

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DiffArguments {
   std::string first, second;
   uint64_t rows = 15;
   bool json = false;
@@ -123,7 +123,7 @@ Json ToJson(const std::vector<Row>& rows) {
   return list;
 }
 
-int RunDiff(const Options& options) {
+int RunDiff(const DiffArguments& options) {
   std::vector<Side> sides;
   for (const std::string& path : {options.first, options.second}) {
     absl::StatusOr<TraceFile> file = LoadForCommand("diff", path);
@@ -160,7 +160,7 @@ int RunDiff(const Options& options) {
 }  // namespace
 
 void AddDiffCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffArguments>();
   CLI::App* command = app.add_subcommand("diff", "Compares two recordings: their peaks, and what is live there");
   command->add_option("FIRST", options->first, "A recording, also a PyTorch snapshot or an RMM log")->required();
   command->add_option("SECOND", options->second, "The one to compare with it")->required();

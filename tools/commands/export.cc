@@ -35,7 +35,7 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct ExportArguments {
   std::string file;
   std::string format;
   std::string memory;
@@ -45,15 +45,15 @@ struct Options {
   bool force = false;
 };
 
-int Fail(const std::string& message) {
+int FailExport(const std::string& message) {
   fprintf(stderr, "hotpack export: %s\n", message.c_str());
   return 2;
 }
 
 // Writes one format. `summary` gets one line about the result, without a line end.
-using Exporter = absl::Status (*)(const Options& options, const TextSink& sink, std::string* summary);
+using Exporter = absl::Status (*)(const ExportArguments& options, const TextSink& sink, std::string* summary);
 
-absl::Status ExportModel(ModelFormat format, const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportModel(ModelFormat format, const ExportArguments& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
   if (!input.ok()) return input.status();
   ModelOptions model_options;
@@ -78,29 +78,29 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const TextS
   return WriteModel(*model, format, input->named.ids, sink);
 }
 
-absl::Status ExportLp(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportLp(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   return ExportModel(ModelFormat::kLp, options, sink, summary);
 }
 
-absl::Status ExportMps(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportMps(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   return ExportModel(ModelFormat::kMps, options, sink, summary);
 }
 
-absl::Status ExportMinimalloc(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportMinimalloc(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
   if (!input.ok()) return input.status();
   *summary = CountText(input->named.instance.blocks.size(), "block") + " of " + input->what;
   return sink(FormatCsv(input->named.instance, input->named.ids, nullptr));
 }
 
-absl::Status ExportEventCsv(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportEventCsv(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<TraceFile> file = LoadForCommand("export", options.file);
   if (!file.ok()) return file.status();
   *summary = CountText(file->trace.events.size(), "event");
   return sink(FormatEventCsv(file->trace));
 }
 
-absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportTorchSnapshot(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   if (options.out.empty() && isatty(STDOUT_FILENO) != 0) {
     return absl::InvalidArgumentError("a snapshot is not for a terminal: --out has to say where it goes");
   }
@@ -117,7 +117,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   return status;
 }
 
-absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportSvg(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.file, ReportModelOptions{});
   if (!read.ok()) return read.status();
   *summary = CountText(read->model.blocks.size(), "block") + " of " + read->model.what;
@@ -125,7 +125,7 @@ absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string
   return sink(Svg(read->model, SvgOptions{}));
 }
 
-absl::Status ExportChrome(const Options& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportChrome(const ExportArguments& options, const TextSink& sink, std::string* summary) {
   absl::StatusOr<TraceFile> file = LoadForCommand("export", options.file);
   if (!file.ok()) return file.status();
   ChromeCounts counts;
@@ -163,14 +163,14 @@ std::string FormatNames() {
   return names;
 }
 
-int RunExport(const Options& options) {
+int RunExport(const ExportArguments& options) {
   const Format& format = *FindFormat(options.format);
   if (!format.is_model && (options.as_published || options.all_pairs)) {
-    return Fail("--as-published and --all-pairs are for models, not for the format " + options.format);
+    return FailExport("--as-published and --all-pairs are for models, not for the format " + options.format);
   }
-  if (!options.memory.empty() && !options.as_published) return Fail("--memory is W of the model --as-published");
+  if (!options.memory.empty() && !options.as_published) return FailExport("--memory is W of the model --as-published");
   absl::Status status = CheckOutput("--out", options.out, options.force, {options.file});
-  if (!status.ok()) return Fail(std::string(status.message()));
+  if (!status.ok()) return FailExport(std::string(status.message()));
   FileSink file(options.out);
   std::string summary;
   std::optional<Progress> progress(std::in_place,
@@ -179,7 +179,7 @@ int RunExport(const Options& options) {
       options, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
   progress.reset();
-  if (!status.ok()) return Fail(std::string(status.message()));
+  if (!status.ok()) return FailExport(std::string(status.message()));
   fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not stdout, which may get the model
   return 0;
 }
@@ -187,7 +187,7 @@ int RunExport(const Options& options) {
 }  // namespace
 
 void AddExportCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportArguments>();
   CLI::App* command =
       app.add_subcommand("export", "Writes an instance or a recording for other programs, or as a picture");
   command->add_option("FILE", options->file, "A minimalloc CSV or a recording, also a PyTorch snapshot or an RMM log")

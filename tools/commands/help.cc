@@ -14,13 +14,13 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct HelpArguments {
   std::string command;
   bool man = false;
   bool bash_completion = false, zsh_completion = false, fish_completion = false;
 };
 
-int RunHelp(const CLI::App& app, const std::string& version, const Options& options) {
+int RunHelp(const CLI::App& app, const std::string& version, const HelpArguments& options) {
   std::string text;
   if (options.man) {
     text = ManPage(app, version);
@@ -50,7 +50,7 @@ int RunHelp(const CLI::App& app, const std::string& version, const Options& opti
 }  // namespace
 
 void AddHelpCommand(CLI::App& app, const std::string& version, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HelpArguments>();
   CLI::App* command = app.add_subcommand("help", "Explains a command, as its --help does");
   CLI::Option* name = command->add_option("COMMAND", options->command, "Such as run");
   CLI::Option* man = command->add_flag("--man", options->man, "Print the man page, hotpack(1)")->excludes(name);

@@ -27,7 +27,7 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct ImportArguments {
   std::string file;
   std::string out;
   std::string format = "auto";
@@ -35,7 +35,7 @@ struct Options {
   bool force = false;
 };
 
-int Fail(const std::string& message) {
+int FailImport(const std::string& message) {
   fprintf(stderr, "hotpack import: %s\n", message.c_str());
   return 2;
 }
@@ -47,16 +47,16 @@ std::string Count(uint64_t count, const std::string& noun) {
 
 void AddTo(std::string* list, const std::string& item) { absl::StrAppend(list, list->empty() ? "" : ", ", item); }
 
-absl::StatusOr<Imported> ImportSnapshotOf(const Options& options, ByteSource source) {
+absl::StatusOr<Imported> ImportSnapshotOf(const ImportArguments& options, ByteSource source) {
   const std::optional<int> device = options.device < 0 ? std::nullopt : std::optional<int>(options.device);
   return ImportSnapshot(options.file, device, std::move(source));
 }
 
-absl::StatusOr<Imported> ImportRmmLogOf(const Options& options, ByteSource source) {
+absl::StatusOr<Imported> ImportRmmLogOf(const ImportArguments& options, ByteSource source) {
   return ImportRmmLog(options.file, std::move(source));
 }
 
-absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
+absl::StatusOr<Imported> ImportMinimalloc(const ImportArguments& options, ByteSource) {
   absl::StatusOr<NamedInstance> named = ReadCsvFile(options.file);
   if (!named.ok()) return named.status();
   absl::StatusOr<ImportedInstance> instance = RecordingOf(*named, options.file);
@@ -72,7 +72,7 @@ absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
 }
 
 // Imports an event CSV, or a trace file that is to become one.
-absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
+absl::StatusOr<Imported> ImportRecording(const ImportArguments& options, ByteSource) {
   absl::StatusOr<AnyRecording> recording = LoadAnyRecording(options.file);
   if (!recording.ok()) return recording.status();
   TraceFile* const file = &recording->file;
@@ -88,37 +88,37 @@ absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
   return imported;
 }
 
-struct Format {
+struct ImportFormat {
   const char* name;
-  absl::StatusOr<Imported> (*importer)(const Options& options, ByteSource source);
+  absl::StatusOr<Imported> (*importer)(const ImportArguments& options, ByteSource source);
 };
-constexpr Format kFormats[] = {{"torch-snapshot", ImportSnapshotOf},
+constexpr ImportFormat kImportFormats[] = {{"torch-snapshot", ImportSnapshotOf},
                                {"rmm-log", ImportRmmLogOf},
                                {"minimalloc", ImportMinimalloc},
                                {"event-csv", ImportRecording},
                                {"trace", ImportRecording}};
 constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, minimalloc, event-csv, trace";
 
-const Format* FindFormat(const std::string& name) {
-  for (const Format& format : kFormats) {
+const ImportFormat* FindImportFormat(const std::string& name) {
+  for (const ImportFormat& format : kImportFormats) {
     if (name == format.name) return &format;
   }
   return nullptr;
 }
 
 // Returns the format of a file by its first bytes; null if it is unknown.
-const Format* Recognise(std::string_view begin) {
-  if (LooksLikeSnapshot(begin)) return FindFormat("torch-snapshot");
-  if (LooksLikeRmmLog(begin)) return FindFormat("rmm-log");
+const ImportFormat* Recognise(std::string_view begin) {
+  if (LooksLikeSnapshot(begin)) return FindImportFormat("torch-snapshot");
+  if (LooksLikeRmmLog(begin)) return FindImportFormat("rmm-log");
   switch (RecogniseFormat(begin)) {
     case FileFormat::kTraceFile:
-      return FindFormat("trace");
+      return FindImportFormat("trace");
     case FileFormat::kEventCsv:
-      return FindFormat("event-csv");
+      return FindImportFormat("event-csv");
     case FileFormat::kOther:
       break;
   }
-  return LooksLikeMinimalloc(begin) ? FindFormat("minimalloc") : nullptr;
+  return LooksLikeMinimalloc(begin) ? FindImportFormat("minimalloc") : nullptr;
 }
 
 // Returns the first bytes of a file, as many as exist.
@@ -132,8 +132,8 @@ absl::StatusOr<std::string> BeginOf(const std::string& path) {
   return begin;
 }
 
-absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
-  if (options.format != "auto") return FindFormat(options.format);
+absl::StatusOr<const ImportFormat*> ChooseFormat(const ImportArguments& options) {
+  if (options.format != "auto") return FindImportFormat(options.format);
   std::error_code error;
   if (!std::filesystem::is_regular_file(options.file, error) && std::filesystem::exists(options.file, error) &&
       !std::filesystem::is_directory(options.file, error)) {
@@ -142,7 +142,7 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   absl::StatusOr<std::string> begin = BeginOf(options.file);
   if (!begin.ok()) return begin.status();
   if (begin->empty()) return absl::InvalidArgumentError(options.file + ": the file is empty");
-  const Format* format = Recognise(*begin);
+  const ImportFormat* format = Recognise(*begin);
   if (const std::string kind = format == nullptr ? OtherKindOfFile(*begin) : ""; !kind.empty()) {
     return absl::InvalidArgumentError(options.file + ": is " + kind);
   }
@@ -155,7 +155,7 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   return format;
 }
 
-absl::StatusOr<Imported> ImportWithProgress(const Format& format, const Options& options, ByteSource source) {
+absl::StatusOr<Imported> ImportWithProgress(const ImportFormat& format, const ImportArguments& options, ByteSource source) {
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(options.file, error);
   Progress progress("reading " + options.file, error ? 0 : bytes);
@@ -167,10 +167,10 @@ absl::StatusOr<Imported> ImportWithProgress(const Format& format, const Options&
   });
 }
 
-absl::Status Import(const Options& options) {
+absl::Status Import(const ImportArguments& options) {
   absl::Status status = CheckOutput("--out", options.out, options.force, {options.file});
   if (!status.ok()) return status;
-  absl::StatusOr<const Format*> format = ChooseFormat(options);
+  absl::StatusOr<const ImportFormat*> format = ChooseFormat(options);
   if (!format.ok()) return format.status();
   if (options.device >= 0 && (*format)->importer != ImportSnapshotOf) {
     return absl::InvalidArgumentError("--device is for PyTorch snapshots");
@@ -189,15 +189,15 @@ absl::Status Import(const Options& options) {
   return absl::OkStatus();
 }
 
-int RunImport(const Options& options) {
+int RunImport(const ImportArguments& options) {
   const absl::Status status = Import(options);
-  return status.ok() ? 0 : Fail(std::string(status.message()));
+  return status.ok() ? 0 : FailImport(std::string(status.message()));
 }
 
 }  // namespace
 
 void AddImportCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportArguments>();
   CLI::App* command = app.add_subcommand(
       "import", "Turns a PyTorch memory snapshot, an RMM log or a packing instance into a recording");
   command
@@ -213,7 +213,7 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
   NoteChoices(command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
                   ->check(
                       [](const std::string& name) {
-                        return name == "auto" || FindFormat(name) != nullptr
+                        return name == "auto" || FindImportFormat(name) != nullptr
                                    ? std::string()
                                    : "'" + name + "' is none of " + kFormatNames;
                       },

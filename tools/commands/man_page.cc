@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "preload/process/option_table.h"
+#include "tools/cli/command_line.h"
 #include "tools/cli/exit_codes.h"
 
 namespace hotpack {
@@ -37,11 +38,7 @@ std::string Escaped(const std::string& text) {
   return escaped;
 }
 
-std::vector<const CLI::App*> Commands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
-}
-
-std::vector<const CLI::Option*> Options(const CLI::App& command) {
+std::vector<const CLI::Option*> ListedOptions(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
 
@@ -93,14 +90,14 @@ void AppendFooter(const std::string& footer, std::string* page) {
 void AppendCommand(const CLI::App& command, std::string* page) {
   std::string synopsis = absl::StrCat("\\fBhotpack ", command.get_name(), "\\fR [\\fIoptions\\fR]");
   if (command.get_prefix_command()) absl::StrAppend(&synopsis, " \\-\\- \\fICMD\\fR ...");
-  for (const CLI::Option* option : Options(command)) {
+  for (const CLI::Option* option : ListedOptions(command)) {
     if (!option->get_positional() || command.get_prefix_command()) continue;
     const std::string name = absl::StrCat("\\fI", Escaped(option->get_name(true)), "\\fR");
     absl::StrAppend(&synopsis, " ", option->get_required() ? name : absl::StrCat("[", name, "]"));
   }
   absl::StrAppend(page, ".SS ", command.get_name(), "\n", synopsis, "\n.PP\n", Escaped(command.get_description()),
                   "\n");
-  for (const CLI::Option* option : Options(command)) AppendOption(*option, page);
+  for (const CLI::Option* option : ListedOptions(command)) AppendOption(*option, page);
   if (const std::string footer = command.get_footer(); !footer.empty()) AppendFooter(footer, page);
 }
 
@@ -114,7 +111,7 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
                    ".SH DESCRIPTION\nhotpack runs CUDA programs under an allocator that watches one iteration, packs "
                    "its allocations into one arena and serves them by fixed offsets, and it shows, packs, converts "
                    "and replays recordings of what programs asked for.\n.SH COMMANDS\n");
-  for (const CLI::App* command : Commands(app)) AppendCommand(*command, &page);
+  for (const CLI::App* command : ListedCommands(app)) AppendCommand(*command, &page);
   absl::StrAppend(&page, ".SH EXIT STATUS\n");
   for (const ExitCode& row : kExitCodes) absl::StrAppend(&page, ".TP\n.B ", row.code, "\n", Escaped(row.meaning), "\n");
   absl::StrAppend(&page, ".SH ENVIRONMENT\n");

@@ -19,7 +19,7 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct NeedArguments {
   SimulatedRunOptions simulated;
   std::string memory = "1T";
   std::string fits;
@@ -132,7 +132,7 @@ int FindLargest(SimulatedRunOptions options, const Variation& variation, NeedAns
   return 0;
 }
 
-int RunNeed(Options options) {
+int RunNeed(NeedArguments options) {
   NeedAnswer answer;
   Variation variation;
   if (!options.vary.empty()) {
@@ -166,7 +166,7 @@ int RunNeed(Options options) {
 }  // namespace
 
 void AddNeedCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NeedArguments>();
   options->simulated.run.subcommand = "need";
   CLI::App* command =
       app.add_subcommand("need", "Says how much device memory a program needs: some steps of it, without a GPU");

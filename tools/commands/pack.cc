@@ -28,7 +28,7 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct PackArguments {
   std::string file;
   std::string algorithm = "auto";
   std::string time_limit = "1s";
@@ -42,7 +42,7 @@ struct Options {
   bool json = false;
 };
 
-int Fail(int code, const std::string& message) {
+int FailPack(int code, const std::string& message) {
   fprintf(stderr, "hotpack pack: %s\n", message.c_str());
   return code;
 }
@@ -84,7 +84,7 @@ void PrintJson(size_t blocks, const PackResult& result, const Outcome& outcome, 
   printf("%s\n", object.dump(2).c_str());
 }
 
-void Print(const InstanceInput& input, const PackResult& result, const Outcome& outcome, const std::string& capacity,
+void PrintPack(const InstanceInput& input, const PackResult& result, const Outcome& outcome, const std::string& capacity,
            const StreamEdges* edges) {
   printf("packed       %s\n", input.what.c_str());
   printf("blocks       %zu\n", input.named.instance.blocks.size());
@@ -120,11 +120,11 @@ PackResult PackWithProgress(const Instance& instance, const PackOptions& options
   return Pack(instance, options);
 }
 
-int RunPack(const Options& options) {
+int RunPack(const PackArguments& options) {
   const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.file});
-  if (!writable.ok()) return Fail(2, std::string(writable.message()));
+  if (!writable.ok()) return FailPack(2, std::string(writable.message()));
   absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
-  if (!input.ok()) return Fail(2, std::string(input.status().message()));
+  if (!input.ok()) return FailPack(2, std::string(input.status().message()));
   const Instance& instance = input->named.instance;
   PackOptions pack_options;
   pack_options.algorithm = *AlgorithmFromName(options.algorithm);
@@ -135,15 +135,15 @@ int RunPack(const Options& options) {
   std::optional<Placement> start;
   if (options.start) {
     start = PlacementInFile(input->named);
-    if (!start) return Fail(2, options.file + ": --start needs an offset for every block");
+    if (!start) return FailPack(2, options.file + ": --start needs an offset for every block");
     if (std::string fault = Validate(instance, *start); !fault.empty()) {
-      return Fail(2, options.file + ": --start: the offsets are no placement: " + fault);
+      return FailPack(2, options.file + ": --start: the offsets are no placement: " + fault);
     }
     pack_options.start = &*start;
   }
   PackResult result = PackWithProgress(instance, pack_options, options.time_limit);
   if (result.status != PackStatus::kOk && result.status != PackStatus::kInfeasible) {
-    return Fail(2, options.file + ": " + PackStatusText(result.status));
+    return FailPack(2, options.file + ": " + PackStatusText(result.status));
   }
   const Outcome outcome = OutcomeOf(result, pack_options.capacity);
   const bool has_edges = result.status == PackStatus::kOk && !input->streams.empty();
@@ -157,17 +157,17 @@ int RunPack(const Options& options) {
   const StreamEdges* shown = has_edges ? &edges : nullptr;
   if (result.status == PackStatus::kOk) {
     if (std::string fault = Validate(instance, result.placement); !fault.empty()) {
-      return Fail(1, options.file + ": the placement is wrong, please report this: " + fault);
+      return FailPack(1, options.file + ": the placement is wrong, please report this: " + fault);
     }
     if (!options.out.empty()) {
       absl::Status written = WriteFile(options.out, FormatCsv(instance, input->named.ids, &result.placement));
-      if (!written.ok()) return Fail(2, std::string(written.message()));
+      if (!written.ok()) return FailPack(2, std::string(written.message()));
     }
   }
   if (options.json) {
     PrintJson(instance.blocks.size(), result, outcome, shown);
   } else {
-    Print(*input, result, outcome, options.capacity, shown);
+    PrintPack(*input, result, outcome, options.capacity, shown);
   }
   return outcome.exit_code;
 }
@@ -175,7 +175,7 @@ int RunPack(const Options& options) {
 }  // namespace
 
 void AddPackCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackArguments>();
   CLI::App* command = app.add_subcommand("pack", "Packs an instance, or the hot iteration of a recording");
   command->add_option("FILE", options->file, "A minimalloc CSV or a recording, also a PyTorch snapshot or an RMM log")
       ->required();

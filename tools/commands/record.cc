@@ -53,7 +53,7 @@ Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& pro
 }
 
 // Returns an empty string if the outputs may be written, else one line.
-std::string CheckOutputs(const RunOptions& options) {
+std::string CheckRecordOutputs(const RunOptions& options) {
   if (options.trace.empty() && options.graph.empty()) return "nothing to record: --out FILE, --graph FILE or both";
   if (!options.trace.empty()) {
     const absl::Status writable = CheckRecordingOutput("--out", options.trace, options.force);
@@ -93,7 +93,7 @@ Recorded GraphSummary(const RunOptions& options, fs::file_time_type before) {
 }
 
 int Record(RunOptions options) {
-  if (const std::string reason = CheckOutputs(options); !reason.empty()) return FailRun(options, 2, reason);
+  if (const std::string reason = CheckRecordOutputs(options); !reason.empty()) return FailRun(options, 2, reason);
   options.record = !options.trace.empty();  // without a recording hotpack serves
   const fs::file_time_type before = WrittenAt(options.graph);
   const TemporaryDirectory directory;

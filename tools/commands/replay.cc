@@ -22,7 +22,7 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct ReplayArguments {
   std::string file;
   uint64_t repeat = 0;
   uint64_t whole = 1;
@@ -36,7 +36,7 @@ struct Options {
 
 constexpr uint64_t kMaxPlays = 1'000'000'000;
 
-int Fail(int code, const std::string& message) {
+int FailReplay(int code, const std::string& message) {
   fprintf(stderr, "hotpack replay: %s\n", message.c_str());
   return code;
 }
@@ -46,7 +46,7 @@ ReplayApi ApiFromName(const std::string& name) {
   return name == "driver" ? ReplayApi::kDriver : ReplayApi::kMalloc;
 }
 
-PlayOptions PlayOptionsFrom(const Options& options, const RecordedSteps& recorded) {
+PlayOptions PlayOptionsFrom(const ReplayArguments& options, const RecordedSteps& recorded) {
   PlayOptions play;
   play.passes = options.whole;
   play.weights = static_cast<uint64_t>(*ParseSize(options.weights));
@@ -65,8 +65,8 @@ PlayOptions PlayOptionsFrom(const Options& options, const RecordedSteps& recorde
   return play;
 }
 
-int Report(const Options& options, PlayResult result) {
-  if (!result.error.empty()) return Fail(1, options.file + ": " + result.error);
+int Report(const ReplayArguments& options, PlayResult result) {
+  if (!result.error.empty()) return FailReplay(1, options.file + ": " + result.error);
   printf("requests    %llu\n", static_cast<unsigned long long>(result.requests));
   std::vector<uint64_t>& steps = result.step_ns;
   if (!steps.empty()) {
@@ -77,11 +77,11 @@ int Report(const Options& options, PlayResult result) {
          FormatSize(result.live_peak).c_str());
   fflush(stdout);
   if (result.mismatches == 0) return 0;
-  return Fail(1,
+  return FailReplay(1,
               options.file + ": " + CountText(result.mismatches, "block") + " did not hold what was written to them");
 }
 
-PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorded, const ReplayHooks& hooks,
+PlayResult PlayWithProgress(const ReplayArguments& options, const RecordedSteps& recorded, const ReplayHooks& hooks,
                             ReplayDevice* device, PlayOptions play) {
   Progress progress("playing " + options.file, play.passes * recorded.steps.size() + play.repeat);
   play.progress = &progress;
@@ -89,16 +89,16 @@ PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorde
   return player.Play();
 }
 
-int RunReplay(const Options& options) {
+int RunReplay(const ReplayArguments& options) {
   absl::StatusOr<TraceFile> file = LoadForCommand("replay", options.file);
-  if (!file.ok()) return Fail(2, std::string(file.status().message()));
+  if (!file.ok()) return FailReplay(2, std::string(file.status().message()));
   RecordedSteps recorded = CutIntoSteps(file->trace);
   absl::StatusOr<std::unique_ptr<ReplayDevice>> device = OpenCudaDevice(ApiFromName(options.api), !options.no_touch);
   if (absl::IsNotFound(device.status())) {  // no driver
-    return Fail(2, std::string(device.status().message()) +
+    return FailReplay(2, std::string(device.status().message()) +
                        "; without a GPU: hotpack run --simulate -- hotpack replay " + options.file);
   }
-  if (!device.ok()) return Fail(2, std::string(device.status().message()));
+  if (!device.ok()) return FailReplay(2, std::string(device.status().message()));
   PlayOptions play = PlayOptionsFrom(options, recorded);
   ReplayHooks hooks = FindHooks(options.marks == "api", options.wait_plan);
   return Report(options, PlayWithProgress(options, recorded, hooks, device->get(), play));
@@ -107,7 +107,7 @@ int RunReplay(const Options& options) {
 }  // namespace
 
 void AddReplayCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayArguments>();
   CLI::App* command = app.add_subcommand("replay", "Plays a recording as a CUDA program");
   command->add_option("FILE", options->file, "A recording, also a PyTorch snapshot or an RMM log")->required();
   auto* repeat = command->add_option("--repeat", options->repeat, "Play it once and its steady step N more times")

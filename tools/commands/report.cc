@@ -15,32 +15,32 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct ReportArguments {
   ReportOptions report;
   std::string time_limit = "1s";
   bool ignore_streams = false;
   bool force = false;
 };
 
-int Fail(const std::string& message) {
+int FailReport(const std::string& message) {
   fprintf(stderr, "hotpack report: %s\n", message.c_str());
   return 2;
 }
 
-int RunReport(Options options) {
+int RunReport(ReportArguments options) {
   options.report.time_limit_ns = *ParseDuration(options.time_limit);
   options.report.avoid_stream_edges = !options.ignore_streams;
   if (options.report.out.empty() && isatty(STDOUT_FILENO) != 0) {
-    return Fail("a page is not for a terminal: --out has to say where it goes");
+    return FailReport("a page is not for a terminal: --out has to say where it goes");
   }
   absl::Status status = CheckOutput("--out", options.report.out, options.force, {options.report.path});
-  if (!status.ok()) return Fail(std::string(status.message()));
+  if (!status.ok()) return FailReport(std::string(status.message()));
   std::string summary;
   {
     const Progress progress("packing and drawing " + options.report.path);
     status = WriteReport(options.report, &summary);
   }
-  if (!status.ok()) return Fail(std::string(status.message()));
+  if (!status.ok()) return FailReport(std::string(status.message()));
   fprintf(stderr, "hotpack report: %s\n", summary.c_str());  // not stdout, which may get the page
   return 0;
 }
@@ -48,7 +48,7 @@ int RunReport(Options options) {
 }  // namespace
 
 void AddReportCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportArguments>();
   CLI::App* command =
       app.add_subcommand("report", "Writes one page that shows a recording's packed iteration, its load and its run");
   command

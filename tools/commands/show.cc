@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ShowArguments {
   std::string file;
   std::string fail_above;  // a size; empty: no limit
   bool json = false;
@@ -211,7 +211,7 @@ absl::StatusOr<AnyRecording> LoadWithProgress(const std::string& path) {
   return LoadAnyRecording(path);
 }
 
-int RunShow(const Options& options) {
+int RunShow(const ShowArguments& options) {
   if (LooksLikePlan(options.file)) return ShowPlan(options.file, options.json);
   absl::StatusOr<AnyRecording> recording = LoadWithProgress(options.file);
   if (!recording.ok()) {
@@ -239,7 +239,7 @@ int RunShow(const Options& options) {
 }  // namespace
 
 void AddShowCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowArguments>();
   CLI::App* command =
       app.add_subcommand("show", "Shows what a recording holds (events, iterations, peak, lower bound), or a plan");
   command->add_option("FILE", options->file, "A recording, also a PyTorch snapshot or an RMM log, or a plan file")

@@ -25,7 +25,7 @@
 namespace hotpack {
 namespace {
 
-struct Options {
+struct VerifyArguments {
   std::string instance;
   std::string solution;
   std::string time_limit = "1s";
@@ -40,7 +40,7 @@ struct Candidate {
   double rounding = 0;  // largest distance from an integer before rounding, in units
 };
 
-int Fail(int code, const std::string& message) {
+int FailVerify(int code, const std::string& message) {
   fprintf(stderr, "hotpack verify: %s\n", message.c_str());
   return code;
 }
@@ -167,7 +167,7 @@ std::string DifferenceText(const Comparison& comparison) {
                       std::abs(comparison.difference), " bytes, ", percent, " %");
 }
 
-void Print(const Candidate& candidate, const Comparison& comparison) {
+void PrintVerify(const Candidate& candidate, const Comparison& comparison) {
   printf("solution     valid, %s", candidate.format);
   if (candidate.solver) {
     printf(", '%s', in units of %lld bytes, at most %.2g of a unit from an integer", candidate.solver->status.c_str(),
@@ -190,34 +190,34 @@ PackResult PackWithProgress(const Instance& instance, const PackOptions& options
   return Pack(instance, options);
 }
 
-int RunVerify(const Options& options) {
+int RunVerify(const VerifyArguments& options) {
   absl::StatusOr<InstanceInput> input = ReadInstance(options.instance);
-  if (!input.ok()) return Fail(2, std::string(input.status().message()));
+  if (!input.ok()) return FailVerify(2, std::string(input.status().message()));
   const Instance& instance = input->named.instance;
   if (const PackStatus status = CheckInstance(instance); status != PackStatus::kOk) {
-    return Fail(2, options.instance + ": " + PackStatusText(status));
+    return FailVerify(2, options.instance + ": " + PackStatusText(status));
   }
   absl::StatusOr<Candidate> candidate = ReadCandidate(options.solution, *input);
-  if (!candidate.ok()) return Fail(2, std::string(candidate.status().message()));
+  if (!candidate.ok()) return FailVerify(2, std::string(candidate.status().message()));
   if (candidate->solver && !candidate->solver->has_solution) {
-    return Fail(1, absl::StrCat(options.solution, ": there is no solution in it, ", candidate->format, " says '",
+    return FailVerify(1, absl::StrCat(options.solution, ": there is no solution in it, ", candidate->format, " says '",
                                 candidate->solver->status, "'"));
   }
   if (const std::string fault = Validate(instance, candidate->placement); !fault.empty()) {
-    return Fail(1, absl::StrCat(options.solution, ": not valid: ", fault, OverlapReason(fault, *input, *candidate)));
+    return FailVerify(1, absl::StrCat(options.solution, ": not valid: ", fault, OverlapReason(fault, *input, *candidate)));
   }
   PackOptions pack_options;
   pack_options.time_limit_ns = *ParseDuration(options.time_limit);
   const Comparison comparison = Compare(*candidate, PackWithProgress(instance, pack_options));
   if (candidate->placement.height < comparison.lower_bound) {
-    return Fail(
+    return FailVerify(
         1, absl::StrCat(options.solution, ": valid and ", candidate->placement.height,
                         " bytes high, less than the lower bound ", comparison.lower_bound, ", please report this"));
   }
   if (options.json) {
     PrintJson(*candidate, comparison);
   } else {
-    Print(*candidate, comparison);
+    PrintVerify(*candidate, comparison);
   }
   return 0;
 }
@@ -225,7 +225,7 @@ int RunVerify(const Options& options) {
 }  // namespace
 
 void AddVerifyCommand(CLI::App& app, int* exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand("verify", "Checks a solution of an instance, and compares it with hotpack's");
   command->add_option("INSTANCE", options->instance, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("SOLUTION", options->solution, "Solution file of CBC or HiGHS, or a minimalloc CSV with offsets")
