@@ -99,6 +99,12 @@ target_link_libraries(hotpack_headers PRIVATE hotpack_flags)
 target_precompile_headers(hotpack_headers PRIVATE <absl/container/inlined_vector.h> <absl/status/statusor.h> <algorithm>
   <atomic> <functional> <map> <memory> <mutex> <optional> <set> <string> <vector>)
 
+# hotpack_standard_headers(TARGET): for many sources with options of their own; the standard library's headers alone.
+function(hotpack_standard_headers target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <atomic> <functional> <map> <memory> <mutex> <optional> <set>
+    <string> <unordered_map> <vector>)
+endfunction()
+
 # hotpack_library(NAME SOURCES... [LIBS...] [OWN_HEADERS]): one static, position-independent target a layer, named
 # hotpack_NAME. OWN_HEADERS: it precompiles other headers than hotpack_headers.
 function(hotpack_library name)
@@ -128,8 +134,21 @@ endfunction()
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
 set(HOTPACK_SANITIZED_LAYERS packer profiler remat runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
-# Layers whose tests start no thread, so ThreadSanitizer has nothing to find there (layering_test).
+# Layers whose tests start no thread, so ThreadSanitizer has nothing to find there (layering_test). In some others only
+# tests that name threads do.
 set(HOTPACK_SINGLE_THREADED_LAYERS remat bench fuzz)
+set(HOTPACK_SELDOM_THREADED_LAYERS packer profiler)
+
+# Sets OUT to whether one of the sources names threads.
+function(hotpack_names_threads out)
+  set(${out} FALSE PARENT_SCOPE)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" lines REGEX "thread")
+    if(lines)
+      set(${out} TRUE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
 # What makes the simulated device as strict as it can be (simgpu/README.md).
 set(HOTPACK_STRICT_DEVICE "SIMGPU_CONTEXTS=set:strict;SIMGPU_CAPTURES=set:strict")
 
@@ -161,11 +180,14 @@ function(hotpack_test name)
   if(layer IN_LIST HOTPACK_SANITIZED_LAYERS AND NOT "sanitize" IN_LIST labels)
     list(APPEND labels sanitize)
   endif()
-  foreach(label IN LISTS labels)
-    if(HOTPACK_SANITIZE STREQUAL "thread" AND label IN_LIST HOTPACK_SINGLE_THREADED_LAYERS)
-      list(REMOVE_ITEM labels sanitize)
-    endif()
-  endforeach()
+  if(HOTPACK_SANITIZE STREQUAL "thread")
+    hotpack_names_threads(threads ${ARG_SOURCES})
+    foreach(label IN LISTS labels)
+      if(label IN_LIST HOTPACK_SINGLE_THREADED_LAYERS OR (label IN_LIST HOTPACK_SELDOM_THREADED_LAYERS AND NOT threads))
+        list(REMOVE_ITEM labels sanitize)
+      endif()
+    endforeach()
+  endif()
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized_tests ${name})
   endif()

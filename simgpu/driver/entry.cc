@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +33,9 @@ struct FailRule {
   uint64_t every = 0;    // or every call whose number is a multiple of this
   int error = 0;         // 0: the function's usual one
   std::atomic<uint64_t> calls{0};
+
+  // No call that comes can fail.
+  bool Done() const { return every == 0 && !onwards && calls.load(std::memory_order_relaxed) >= first; }
 };
 
 struct CallCounter {
@@ -40,7 +44,6 @@ struct CallCounter {
   std::atomic<uint64_t> calls{0};
   std::vector<FailRule*> rules;
   CallTime time;
-  bool asks_caller = false;                 // a rule names an object
   std::map<std::string, uint64_t> callers;  // calls of each object, if counted; under the counters' lock
 };
 
@@ -220,7 +223,6 @@ CallCounter* EntryPoint::Counter() {
     for (FailRule& rule : Rules()) {
       if (rule.base != "any" && rule.base != base) continue;
       counter->rules.push_back(&rule);
-      counter->asks_caller |= !rule.object.empty();
     }
   }
   counter_.store(counter, std::memory_order_release);
@@ -242,14 +244,17 @@ int EntryPoint::Enter(bool needs_init) {
 
 // The slow path: failures, or counts by caller.
 int EntryPoint::EnterSlow(CallCounter* counter) {
+  const bool asks_caller = std::any_of(counter->rules.begin(), counter->rules.end(),
+                                       [](const FailRule* rule) { return !rule->object.empty() && !rule->Done(); });
   std::string caller;
-  if (counter->asks_caller || CountsCallers()) caller = CallingObject();
+  if (asks_caller || CountsCallers()) caller = CallingObject();
   if (CountsCallers()) {
     std::lock_guard<std::mutex> lock(CountersLock());
     ++counter->callers[caller];
   }
   int error = 0;
   for (FailRule* rule : counter->rules) {
+    if (rule->Done()) continue;
     if (!rule->object.empty() && (caller.find(rule->object) != std::string::npos) == rule->others) continue;
     const uint64_t call = rule->calls.fetch_add(1, std::memory_order_relaxed) + 1;
     const bool fails =

@@ -132,25 +132,27 @@ Program BeginProgram(uint64_t seed, const Search& search) {
   return program;
 }
 
-// Calls of one program, each failing in turn: those that leave `rest` when their number in the search is divided by `parts`.
+// Calls of one program, each failing in turn: those that leave `rest` when their number is divided by `parts`.
 void FailCalls(const Search& search, uint64_t parts, uint64_t rest, Program* program) {
-  for (uint64_t k = search.from + rest * search.stride; k <= std::min(program->calls, search.to); k += parts * search.stride) {
+  for (uint64_t k = search.from + rest * search.stride; k <= std::min(program->calls, search.to);
+       k += parts * search.stride) {
     if (search.stop && program->bad > 0) return;
     const std::string fail = search.which + ":" + std::to_string(k) + (search.onwards ? "+" : "");
     const Ending ending = Run({program->seed, search.operations, fail}, search.folder);
     ++program->cases;
     if (ending.code == 0) continue;
     if (++program->bad <= 20) {
-      printf("seed %" PRIu64 ", %s: %s, code %d: %s\n", program->seed, fail.c_str(), ending.hung ? "it hangs" : "it fails",
-             ending.code, ending.errors.substr(0, 300).c_str());
+      printf("seed %" PRIu64 ", %s: %s, code %d: %s\n", program->seed, fail.c_str(),
+             ending.hung ? "it hangs" : "it fails", ending.code, ending.errors.substr(0, 300).c_str());
     }
   }
 }
 
 // True: every run ended well. Whoever stops at the first bad one finds it sooner in a few calls of each program.
 bool EveryCall(const Search& search) {
-  const std::vector<uint64_t> rests =
-      search.stop ? std::vector<uint64_t>{0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15} : std::vector<uint64_t>{0};
+  const std::vector<uint64_t> rests = search.stop
+                                          ? std::vector<uint64_t>{0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15}
+                                          : std::vector<uint64_t>{0};
   std::vector<Program> programs;
   bool well = true;
   for (const uint64_t rest : rests) {

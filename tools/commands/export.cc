@@ -53,7 +53,8 @@ int FailExport(const std::string& message) {
 // Writes one format. `summary` gets one line about the result, without a line end.
 using Exporter = absl::Status (*)(const ExportArguments& options, const TextSink& sink, std::string* summary);
 
-absl::Status ExportModel(ModelFormat format, const ExportArguments& options, const TextSink& sink, std::string* summary) {
+absl::Status ExportModel(ModelFormat format, const ExportArguments& options, const TextSink& sink,
+                         std::string* summary) {
   absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
   if (!input.ok()) return input.status();
   ModelOptions model_options;

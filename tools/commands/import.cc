@@ -93,10 +93,10 @@ struct ImportFormat {
   absl::StatusOr<Imported> (*importer)(const ImportArguments& options, ByteSource source);
 };
 constexpr ImportFormat kImportFormats[] = {{"torch-snapshot", ImportSnapshotOf},
-                               {"rmm-log", ImportRmmLogOf},
-                               {"minimalloc", ImportMinimalloc},
-                               {"event-csv", ImportRecording},
-                               {"trace", ImportRecording}};
+                                           {"rmm-log", ImportRmmLogOf},
+                                           {"minimalloc", ImportMinimalloc},
+                                           {"event-csv", ImportRecording},
+                                           {"trace", ImportRecording}};
 constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, minimalloc, event-csv, trace";
 
 const ImportFormat* FindImportFormat(const std::string& name) {
@@ -155,7 +155,8 @@ absl::StatusOr<const ImportFormat*> ChooseFormat(const ImportArguments& options)
   return format;
 }
 
-absl::StatusOr<Imported> ImportWithProgress(const ImportFormat& format, const ImportArguments& options, ByteSource source) {
+absl::StatusOr<Imported> ImportWithProgress(const ImportFormat& format, const ImportArguments& options,
+                                            ByteSource source) {
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(options.file, error);
   Progress progress("reading " + options.file, error ? 0 : bytes);

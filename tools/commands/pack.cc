@@ -84,8 +84,8 @@ void PrintJson(size_t blocks, const PackResult& result, const Outcome& outcome, 
   printf("%s\n", object.dump(2).c_str());
 }
 
-void PrintPack(const InstanceInput& input, const PackResult& result, const Outcome& outcome, const std::string& capacity,
-           const StreamEdges* edges) {
+void PrintPack(const InstanceInput& input, const PackResult& result, const Outcome& outcome,
+               const std::string& capacity, const StreamEdges* edges) {
   printf("packed       %s\n", input.what.c_str());
   printf("blocks       %zu\n", input.named.instance.blocks.size());
   printf("lower bound  %lld (%s)\n", static_cast<long long>(result.lower_bound),

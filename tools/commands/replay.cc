@@ -77,8 +77,8 @@ int Report(const ReplayArguments& options, PlayResult result) {
          FormatSize(result.live_peak).c_str());
   fflush(stdout);
   if (result.mismatches == 0) return 0;
-  return FailReplay(1,
-              options.file + ": " + CountText(result.mismatches, "block") + " did not hold what was written to them");
+  return FailReplay(
+      1, options.file + ": " + CountText(result.mismatches, "block") + " did not hold what was written to them");
 }
 
 PlayResult PlayWithProgress(const ReplayArguments& options, const RecordedSteps& recorded, const ReplayHooks& hooks,
@@ -96,7 +96,7 @@ int RunReplay(const ReplayArguments& options) {
   absl::StatusOr<std::unique_ptr<ReplayDevice>> device = OpenCudaDevice(ApiFromName(options.api), !options.no_touch);
   if (absl::IsNotFound(device.status())) {  // no driver
     return FailReplay(2, std::string(device.status().message()) +
-                       "; without a GPU: hotpack run --simulate -- hotpack replay " + options.file);
+                             "; without a GPU: hotpack run --simulate -- hotpack replay " + options.file);
   }
   if (!device.ok()) return FailReplay(2, std::string(device.status().message()));
   PlayOptions play = PlayOptionsFrom(options, recorded);

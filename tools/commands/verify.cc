@@ -201,10 +201,11 @@ int RunVerify(const VerifyArguments& options) {
   if (!candidate.ok()) return FailVerify(2, std::string(candidate.status().message()));
   if (candidate->solver && !candidate->solver->has_solution) {
     return FailVerify(1, absl::StrCat(options.solution, ": there is no solution in it, ", candidate->format, " says '",
-                                candidate->solver->status, "'"));
+                                      candidate->solver->status, "'"));
   }
   if (const std::string fault = Validate(instance, candidate->placement); !fault.empty()) {
-    return FailVerify(1, absl::StrCat(options.solution, ": not valid: ", fault, OverlapReason(fault, *input, *candidate)));
+    return FailVerify(1,
+                      absl::StrCat(options.solution, ": not valid: ", fault, OverlapReason(fault, *input, *candidate)));
   }
   PackOptions pack_options;
   pack_options.time_limit_ns = *ParseDuration(options.time_limit);
