@@ -101,7 +101,7 @@ def peers_agree(results: Results, _: str) -> str:
     written, found = _agreements(results, tight=False)
     if written is None:
         return not_yet(_AGREE_COMMAND)
-    versions = ", ".join(sorted({each.torch for each in found}))
+    versions = ", ".join(sorted({each.torch for each in found if each.torch is not None}))
     return f"{origin(written)} PyTorch {versions}, {written['steps']} steps; MiB.\n\n{agreement.render(found)}"
 
 
@@ -120,7 +120,7 @@ def smallest_device(results: Results, _: str) -> str:
     if written is None:
         return not_yet(_SMALLEST_COMMAND)
     found = [smallest_rows.Smallest.from_json(row) for row in written["rows"]]
-    versions = ", ".join(sorted({each.torch for each in found}))
+    versions = ", ".join(sorted({each.torch for each in found if each.torch is not None}))
     return f"{origin(written)} PyTorch {versions}, {written['steps']} steps; MiB.\n\n{smallest_rows.render(found)}"
 
 

@@ -32,8 +32,8 @@ class Prediction:
 @dataclass
 class Smallest:
     model: str
-    batch: int
-    torch: str  # its version
+    batch: int | None  # of a model
+    torch: str | None  # its version; of a script unknown
     live: int  # bytes
     predictions: dict[str, Prediction]  # by allocator
 
@@ -58,7 +58,7 @@ def _memory(bytes_: int) -> Iterator[None]:
 
 def take(machine: Machine, job: Job, folder: Path) -> Smallest:
     """Makes one run that records, and two for each allocator. `machine`: simulated, hotpack by "enable". Raises Failure."""
-    trace = folder / f"{job.model}.trace"
+    trace = folder / "recording.trace"
     cell = machine.run(job, "hotpack", trace)
     compared = machine.compare(trace, tuple(peer for peer in ALLOCATORS.values() if peer != "hotpack"), smallest=True)
 
@@ -84,11 +84,11 @@ def _cell(prediction: Prediction) -> str:
 
 
 def render(rows: list[Smallest]) -> str:
-    lines = ["| model | batch | live | " + " | ".join(_TITLES[name] for name in ALLOCATORS) + " |",
+    lines = ["| job | batch | live | " + " | ".join(_TITLES[name] for name in ALLOCATORS) + " |",
              "|:---|---:|---:|" + "---:|" * len(ALLOCATORS)]
     for row in rows:
         cells = " | ".join(_cell(row.predictions[name]) for name in ALLOCATORS)
-        lines.append(f"| {row.model} | {row.batch} | {row.live / _MIB:.1f} | {cells} |")
+        lines.append(f"| {row.model} | {row.batch or ''} | {row.live / _MIB:.1f} | {cells} |")
     return "\n".join(lines) + "\n"
 
 

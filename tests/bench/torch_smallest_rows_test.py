@@ -2,12 +2,14 @@
 
 import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
-from cells import Cell, Job, OutOfMemory  # noqa: E402
+from cells import Cell, Failure, Job, OutOfMemory  # noqa: E402
 from device_size_case import MIB, DeviceSizeCase  # noqa: E402
+from script_runs import Script, ScriptMachine  # noqa: E402
 from smallest_rows import ALLOCATORS, STEP, Smallest, missed, render, take  # noqa: E402
 
 NEEDED = {"hotpack": 60, "expandable": 64, "default": 70}
@@ -53,6 +55,51 @@ class SmallestTest(DeviceSizeCase):
     def test_as_json_and_back(self):
         row = self.take(expandable=62)
         self.assertEqual(Smallest.from_json(row.as_json()), row)
+
+
+# Stands in for a program that uses PyTorch: what it needs depends on the allocator.
+PROGRAM = """
+import os, sys
+if sys.argv[1] == "fails": sys.exit("ValueError: no data")
+expandable = os.environ.get("PYTORCH_ALLOC_CONF") == "expandable_segments:True"
+needed = 60 if "AS_HOTPACK" in os.environ else 64 if expandable else 70
+if int(os.environ["SIMGPU_MEMORY"]) < needed << 20: sys.exit("torch.OutOfMemoryError: CUDA out of memory.")
+"""
+COMMAND = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift
+AS_HOTPACK=1 exec "$@"
+"""
+
+
+class ScriptTest(DeviceSizeCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin" / "hotpack").write_text(COMMAND)
+        (self.folder / "bin" / "hotpack").chmod(0o755)
+        (self.folder / "train.py").write_text(PROGRAM)
+
+    def take(self, argument, **predicted):
+        machine = ScriptMachine(FakeMachine({**NEEDED, **predicted}), sys.executable, self.folder, 60)
+        return take(machine, Script.parse(f"{self.folder}/train.py {argument}"), self.folder)
+
+    def test_tried_as_it_stands_under_each_allocator(self):
+        row = self.take("'a b'")
+        self.assertEqual(missed([row]), [])
+        self.assertIn("| train 'a b' |  | 50.0 | 60 | 64 | 70 |\n", render([row]))
+        self.assertEqual(Smallest.from_json(row.as_json()), row)
+        self.assertEqual(missed([self.take("x", expandable=62)]), ["train x, expandable segments: 62 (does not fit) MiB"])
+
+    def test_a_program_that_fails_is_not_out_of_memory(self):
+        with self.assertRaisesRegex(Failure, "train fails under hotpack: exit code 1: ValueError: no data"):
+            self.take("fails")
+
+    def test_what_is_no_program(self):
+        for command in ("", "/nowhere/train.py 1", "'train.py"):
+            with self.assertRaises(Failure):
+                Script.parse(command)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,8 @@ class ProgramTest(unittest.TestCase):
 
     def test_the_most_is_not_said_of_a_step_that_has_less(self):
         printed = self.need(before=500).stdout
+        self.assertRegex(printed, r"\nwith less memory, .*roofline: ")
+        self.assertNotIn("with less memory", self.need("--no-budgets", before=500).stdout)
         self.assertRegex(printed, r"live at most 500\.0 MiB, outside the recorded step\nof that step: [0-9.]+ MiB, in step 3, ")
 
     def test_a_training_program(self):
@@ -107,6 +109,16 @@ class ProgramTest(unittest.TestCase):
         for name in ("hotpack", "pytorch", "pytorch-expandable"):
             self.assertGreaterEqual(need[name]["smallest_device"], need["live_peak"])
             self.assertLessEqual(need[name]["smallest_device"], need[name]["held_at_most"])
+        budgets = need["budgets"]
+        self.assertEqual([each["percent"] for each in budgets], [75, 60, 50])
+        for each in budgets:
+            self.assertEqual(each["budget"], need["pytorch"]["smallest_device"] * each["percent"] // 100)
+            if each["found"]:
+                self.assertGreaterEqual(each["slower"], 1)
+                self.assertLessEqual(each["arena"], each["budget"])
+                self.assertRegex(each["costs"], "^roofline: ")
+                self.assertGreater(each["recomputed"] + each["swapped"], 0)
+        self.assertTrue(budgets[0]["found"])
         self.assertIn("train.py:11", [read["line"] for read in need["reads"]], "its loss decides")
 
 

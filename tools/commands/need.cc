@@ -26,6 +26,7 @@ struct NeedArguments {
   std::string vary;  // "batch=1,2,4"
   bool cards = false;
   bool json = false;
+  bool no_budgets = false;
 };
 
 // --vary, taken apart.
@@ -78,7 +79,15 @@ std::optional<NeedCase> RunCase(const SimulatedRunOptions& options, const std::s
     return std::nullopt;
   }
   Need need = NeedOf(*run);
-  return NeedCase{value, *std::move(run), std::move(need)};
+  return NeedCase{value, *std::move(run), std::move(need), {}};
+}
+
+// Returns what PyTorch's own allocator needs: the smallest device in bytes.
+uint64_t PyTorchNeeds(const Need& need) {
+  for (const PeerResult& peer : need.comparison.peers) {
+    if (peer.name == "pytorch") return peer.smallest.bytes;
+  }
+  return need.comparison.hotpack.smallest.bytes;
 }
 
 // Returns the runs so far by their values; empty if some value is no whole number of at least 1, or is there twice.
@@ -158,6 +167,8 @@ int RunNeed(NeedArguments options) {
     options.simulated.run.command = command;
     if (const int code = FindLargest(options.simulated, variation, &answer); code != 0) return code;
   }
+  NeedCase& last = answer.cases.back();
+  if (!options.no_budgets) last.budgets = PlanBudgets(last.run.graph, PyTorchNeeds(last.need));
   const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
   fwrite(text.data(), 1, text.size(), stdout);
   return fits ? kExitDone : kExitFailed;
@@ -196,6 +207,7 @@ void AddNeedCommand(CLI::App& app, int* exit_code) {
                     "Keep large contents, in host memory: for programs that read back what they have copied");
   command->add_flag("--no-graph", options->simulated.no_graph,
                     "Do not record the last step's operators: without the composition of the peak, and quicker");
+  command->add_flag("--no-budgets", options->no_budgets, "Do not plan for less memory, which takes some seconds");
   command->add_flag("--json", options->json, "Print one object; bytes");
   CLI::Option* first = AddProgram(command);
   command->footer(

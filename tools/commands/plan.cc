@@ -5,27 +5,21 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <string>
-#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "tools/cli/exit_codes.h"
+#include "tools/cli/plan_program.h"
 #include "tools/remat/plan_command.h"
 
 namespace hotpack {
 namespace {
 
-constexpr const char* kProgram = "hotpack-remat";
-
 // Does not return if it could be started.
 int Start(char** argv) {
-  std::error_code error;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path = (own.parent_path() / kProgram).string();
-  if (!error) execv(path.c_str(), argv);
-  fprintf(stderr, "hotpack plan: %s, which plans, cannot be started: %s\n", path.c_str(),
-          error ? error.message().c_str() : strerror(errno));
+  const std::string path = PlanProgram();
+  execv(path.c_str(), argv);
+  fprintf(stderr, "hotpack plan: %s, which plans, cannot be started: %s\n", path.c_str(), strerror(errno));
   return kExitBadUse;
 }
 

@@ -36,6 +36,19 @@ Json PeakJson(const NeedPeak& peak) {
           {"by_line", PartsJson(peak.by_line)}};
 }
 
+Json BudgetJson(const BudgetPlan& plan, const std::string& costs) {
+  Json object = {{"percent", plan.percent}, {"budget", plan.budget}, {"found", plan.found}};
+  if (!plan.found) return object;
+  object.update(Json{{"slower", plan.slower},
+                     {"costs", costs},
+                     {"arena", plan.arena},
+                     {"recomputed", plan.again},
+                     {"longest", plan.longest_again},
+                     {"swapped", plan.copied},
+                     {"host_peak", plan.host_peak}});
+  return object;
+}
+
 Json CaseJson(const NeedAnswer& answer, const NeedCase& one) {
   Json object;
   if (!answer.parameter.empty()) object["value"] = one.value;
@@ -56,6 +69,8 @@ Json CaseJson(const NeedAnswer& answer, const NeedCase& one) {
     object["each_step"].push_back({{"live_peak", step.live_peak}, {"live_end", step.live_end}});
   }
   object["peak"] = one.need.peak ? PeakJson(*one.need.peak) : Json();
+  object["budgets"] = Json::array();
+  for (const BudgetPlan& plan : one.budgets.plans) object["budgets"].push_back(BudgetJson(plan, one.budgets.costs));
   object["reads"] = Json::array();
   for (const ValueRead& read : one.run.reads) object["reads"].push_back({{"line", read.line}, {"times", read.times}});
   if (answer.fits) object["fits"] = Fits(one, answer.fits->bytes);

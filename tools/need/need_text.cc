@@ -143,6 +143,25 @@ void AddReads(const SimulatedRun& run, std::string* text) {
   *text += run.reads.size() > 5 ? ", ...\n" : "\n";
 }
 
+void AddBudgets(const BudgetPlans& budgets, std::string* text) {
+  if (budgets.plans.empty()) return;
+  Add(text, "\nwith less memory, as hotpack plan would do it%s%s\n",
+      budgets.costs.empty() ? "" : "; times: ", budgets.costs.c_str());
+  for (const BudgetPlan& plan : budgets.plans) {
+    Add(text, "%12.1f MiB, %2d %%", MiB(plan.budget), plan.percent);
+    if (!plan.found) {
+      *text += "   no plan was found\n";
+      continue;
+    }
+    Add(text, "   %.3f times the time; computed again: %s%s%s%s", plan.slower,
+        CountText(plan.again, "operator").c_str(), plan.longest_again.empty() ? "" : ", longest ",
+        plan.longest_again.c_str(), plan.copied == 0 ? "\n" : "");
+    if (plan.copied > 0) {
+      Add(text, "; on the host: %s, %.1f MiB\n", CountText(plan.copied, "storage").c_str(), MiB(plan.host_peak));
+    }
+  }
+}
+
 void AddCases(const NeedAnswer& answer, std::string* text) {
   if (answer.parameter.empty()) return;
   Add(text, "\n%-28s %12s %22s %12s%s\n", ("smallest device by " + answer.parameter).c_str(), "hotpack",
@@ -200,6 +219,7 @@ std::string NeedText(const NeedAnswer& answer) {
   if (last.run.passed_through > 0) {
     Add(&text, "%s went past hotpack and are missing here\n", CountText(last.run.passed_through, "request").c_str());
   }
+  AddBudgets(last.budgets, &text);
   AddCases(answer, &text);
   if (answer.cards) AddCards(last, &text);
   if (answer.fits && answer.parameter.empty()) {

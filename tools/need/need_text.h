@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nlohmann/json_fwd.hpp"
+#include "tools/need/budget_plans.h"
 #include "tools/need/need_facts.h"
 
 namespace hotpack {
@@ -15,6 +16,7 @@ struct NeedCase {
   std::string value;  // of the varied parameter; empty: nothing varies
   SimulatedRun run;
   Need need;
+  BudgetPlans budgets;  // no plans: not asked for, or there is no graph
 };
 
 // The question of --fits: does the program, with what is not simulated, fit a device of `bytes`?

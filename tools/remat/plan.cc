@@ -47,8 +47,46 @@ nlohmann::ordered_json ProgramPeak(const Graph& graph) {
   return outcome.ok() ? nlohmann::ordered_json(outcome->live_peak) : nlohmann::ordered_json();
 }
 
+// What is computed again at one place of the program.
+struct Place {
+  std::string name;
+  remat::Nanoseconds cost = 0;  // of all its runs
+  uint64_t runs = 0;
+};
+
+// Of a recorded step, whose operators' names have their places: what is computed again, longest first.
+std::vector<Place> PlacesComputedAgain(const Graph& graph, const remat::Schedule& schedule) {
+  std::vector<bool> ran(graph.operators.size());
+  std::map<std::string, Place> again;
+  for (const remat::Action& action : schedule.actions) {
+    if (action.kind != remat::ActionKind::kRun) continue;
+    const auto number = static_cast<size_t>(action.target);
+    const remat::Operator& op = graph.operators[number];
+    if (ran[number] && op.name.ends_with(')')) {
+      Place& place = again[op.name];
+      place.name = op.name;
+      place.cost += op.cost;
+      ++place.runs;
+    }
+    ran[number] = true;
+  }
+  std::vector<Place> places;
+  for (auto& [name, place] : again) places.push_back(std::move(place));
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.cost > b.cost; });
+  return places;
+}
+
+void PrintPlaces(const std::vector<Place>& places) {
+  constexpr size_t kMax = 5;
+  for (size_t i = 0; i < std::min(places.size(), kMax); ++i) {
+    printf("%s%s, %s, %.3f ms\n", i == 0 ? "again        " : "             ", places[i].name.c_str(),
+           CountText(places[i].runs, "run").c_str(), static_cast<double>(places[i].cost) / 1e6);
+  }
+  if (places.size() > kMax) printf("             and %zu other places\n", places.size() - kMax);
+}
+
 void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
-  const nlohmann::ordered_json object = {
+  nlohmann::ordered_json object = {
       {"algorithm", answer.algorithm},
       {"budget", budget},
       {"time", answer.outcome.time},
@@ -63,33 +101,11 @@ void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
       {"operators", graph.operators.size()},
       {"program_peak", ProgramPeak(graph)},
   };
+  object["again"] = nlohmann::ordered_json::array();
+  for (const Place& place : PlacesComputedAgain(graph, answer.schedule)) {
+    object["again"].push_back({{"operator", place.name}, {"runs", place.runs}, {"time", place.cost}});
+  }
   printf("%s\n", object.dump(2).c_str());
-}
-
-// Of a recorded step, whose operators' names have their places: what is computed again, longest first.
-void PrintPlaces(const Graph& graph, const remat::Schedule& schedule) {
-  constexpr size_t kMax = 5;
-  std::vector<bool> ran(graph.operators.size());
-  std::map<std::string, std::pair<remat::Nanoseconds, uint64_t>> again;
-  for (const remat::Action& action : schedule.actions) {
-    if (action.kind != remat::ActionKind::kRun) continue;
-    const auto number = static_cast<size_t>(action.target);
-    const remat::Operator& op = graph.operators[number];
-    if (ran[number] && op.name.ends_with(')')) {
-      auto& [cost, count] = again[op.name];
-      cost += op.cost;
-      ++count;
-    }
-    ran[number] = true;
-  }
-  std::vector<std::pair<std::string, std::pair<remat::Nanoseconds, uint64_t>>> rows(again.begin(), again.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  for (size_t i = 0; i < std::min(rows.size(), kMax); ++i) {
-    printf("%s%s, %s, %.3f ms\n", i == 0 ? "again        " : "             ", rows[i].first.c_str(),
-           CountText(rows[i].second.second, "run").c_str(), static_cast<double>(rows[i].second.first) / 1e6);
-  }
-  if (rows.size() > kMax) printf("             and %zu other places\n", rows.size() - kMax);
 }
 
 void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
@@ -106,7 +122,7 @@ void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("computed     %s again; %s copied to the host\n",
          CountText(static_cast<uint64_t>(answer.recomputed), "operator").c_str(),
          CountText(static_cast<uint64_t>(answer.swapped), "storage").c_str());
-  PrintPlaces(graph, answer.schedule);
+  PrintPlaces(PlacesComputedAgain(graph, answer.schedule));
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
 

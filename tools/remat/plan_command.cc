@@ -98,8 +98,7 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
       "--json", options->json,
       "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
       "recomputed, swapped (counts), host_peak (bytes), seconds; operators (of the graph), program_peak (bytes, live "
-      "at once in the "
-      "program)");
+      "at once in the program), again (places of a recorded step: operator, runs, time in ns)");
   command->footer(
       "Example:\n  hotpack plan unet.log --budget 6GB --out plan.json\n  hotpack plan verify unet.log plan.json");
   command->callback([command, options, actions, exit_code] {

@@ -1,0 +1,89 @@
+#include "tools/need/budget_plans.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "nlohmann/json.hpp"
+#include "tools/cli/child_process.h"
+#include "tools/cli/plan_program.h"
+#include "tools/run/run_program.h"
+
+namespace hotpack {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kTimeLimit = "2s";
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// A planner at work on one budget.
+struct Planning {
+  BudgetPlan plan;
+  std::string out;  // the file of what it prints
+  pid_t pid = -1;
+};
+
+bool EndsWell(pid_t pid) {
+  int status = 0;
+  return pid > 0 && waitpid(pid, &status, 0) == pid && ExitCode(status) == 0;
+}
+
+}  // namespace
+
+bool ReadBudgetPlan(const std::string& printed, BudgetPlan* plan) {
+  const Json object = Json::parse(printed, nullptr, false);
+  if (!object.is_object() || object.value("baseline_time", uint64_t{0}) == 0) return false;
+  plan->found = true;
+  plan->slower = object.value("time", 0.0) / object.value("baseline_time", 1.0);
+  plan->arena = object.value("arena", uint64_t{0});
+  plan->again = object.value("recomputed", uint64_t{0});
+  plan->copied = object.value("swapped", uint64_t{0});
+  plan->host_peak = object.value("host_peak", uint64_t{0});
+  const Json places = object.value("again", Json::array());
+  if (!places.empty()) plan->longest_again = places.front().value("operator", std::string());
+  return true;
+}
+
+BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole) {
+  BudgetPlans answer;
+  const std::string program = PlanProgram();
+  const TemporaryDirectory directory;
+  std::error_code error;
+  if (graph.empty() || directory.path().empty() || !std::filesystem::exists(program, error)) return answer;
+  const std::string path = directory.path() + "/graph.json";
+  if (std::ofstream file(path, std::ios::binary); !(file << graph).flush()) return answer;
+  const Json written = Json::parse(graph, nullptr, false);
+  if (!written.is_object()) return answer;
+  answer.costs = written.value("costs", std::string());
+  std::vector<Planning> all;  // side by side
+  for (const int percent : kBudgetPercents) {
+    Planning one;
+    one.plan.percent = percent;
+    one.plan.budget = whole * static_cast<uint64_t>(percent) / 100;
+    one.out = directory.path() + "/plan." + std::to_string(percent);
+    one.pid = fork();
+    if (one.pid == 0) {
+      Execute({program, "plan", path, "--budget", std::to_string(one.plan.budget), "--swap", "--time-limit", kTimeLimit,
+               "--json"},
+              {}, one.out, one.out + ".errors");
+    }
+    all.push_back(std::move(one));
+  }
+  for (Planning& one : all) {
+    if (EndsWell(one.pid)) ReadBudgetPlan(ReadAll(one.out), &one.plan);
+    answer.plans.push_back(std::move(one.plan));
+  }
+  return answer;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,39 @@
+// What a program would cost with less memory: `hotpack plan` for some budgets, from the graph of a step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hotpack {
+
+// A plan for one budget.
+struct BudgetPlan {
+  int percent = 0;            // of what PyTorch needs for the job as it is
+  uint64_t budget = 0;        // bytes of the arena: weights and all
+  bool found = false;         // a plan was found within the time limit; otherwise nothing below is known
+  double slower = 0;          // the step's time over that of the program as it is
+  uint64_t arena = 0;         // bytes
+  uint64_t again = 0;         // operators that are computed again
+  uint64_t copied = 0;        // storages that are copied to the host
+  uint64_t host_peak = 0;     // bytes on the host at most
+  std::string longest_again;  // the place whose operators take longest to be computed again; empty: unknown
+};
+
+struct BudgetPlans {
+  std::string costs;  // of the operators: "measured", or "roofline: GPU"
+  std::vector<BudgetPlan> plans;
+};
+
+// Of what PyTorch needs for the job as it is.
+inline constexpr std::array<int, 3> kBudgetPercents = {75, 60, 50};
+
+// Plans for parts of `whole` bytes, two seconds at most. `graph`: the text of the graph's JSON. Returns no plans if
+// there is no graph, or if hotpack-remat cannot be started.
+BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole);
+
+// Reads what `hotpack plan --json` printed. False: it is no plan.
+bool ReadBudgetPlan(const std::string& printed, BudgetPlan* plan);
+
+}  // namespace hotpack
