@@ -279,9 +279,10 @@ bool IsKnownVariable(const char* name, size_t length) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
   // Variables of the command, the build, the tests and Python (docs/environment.md).
-  for (const char* other : {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD",
-                            "HOTPACK_HOME", "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH",
-                            "HOTPACK_GRAPH_STEP", "HOTPACK_GRAPH_GPU", "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES"}) {
+  for (const char* other :
+       {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
+        "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH", "HOTPACK_GRAPH_STEP", "HOTPACK_GRAPH_GPU",
+        "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES", "HOTPACK_NEED_RANKS"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");

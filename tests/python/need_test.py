@@ -58,6 +58,24 @@ for step in range(50):
 raise RuntimeError("it was not ended")
 """
 
+RANKS = """
+import os, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl", init_method="env://")
+pair = dist.new_group([0, 1], backend="gloo")
+everybodys = [None] * dist.get_world_size()
+dist.all_gather_object(everybodys, rank)
+print("rank", rank, "of", dist.get_world_size(), "on", f"cuda:{torch.cuda.current_device()},", "all have", everybodys, flush=True)
+model = DistributedDataParallel(torch.nn.Linear(1024, 1024).cuda(), device_ids=[rank])
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+while True:
+    model(torch.ones(256 if rank else 8192, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    dist.barrier()
+"""
+
 
 class SimulateTest(unittest.TestCase):
     def test_a_size_that_is_none_is_refused_at_once(self):
@@ -120,6 +138,26 @@ class ProgramTest(unittest.TestCase):
                 self.assertGreater(each["recomputed"] + each["swapped"], 0)
         self.assertTrue(budgets[0]["found"])
         self.assertIn("train.py:11", [read["line"] for read in need["reads"]], "its loss decides")
+
+    def test_each_rank_of_several(self):
+        """The first rank has a larger batch. All see all devices, and none waits for another."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "train.py")
+            with open(path, "w") as file:
+                file.write(RANKS)
+            done = subprocess.run([HOTPACK, "need", "--ranks", "3", "--no-graph", "--json", "--", sys.executable, path],
+                                  capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        need = json.loads(done.stdout)
+        self.assertEqual((need["parameter"], need["ranks"]), ("rank", 3))
+        first, *others = need["cases"]
+        self.assertEqual([case["value"] for case in need["cases"]], ["0", "1", "2"])
+        self.assertEqual(others[0]["live_peak"], others[1]["live_peak"])
+        self.assertGreater(first["live_peak"], others[0]["live_peak"])
+        added = sum(part["bytes"] for part in need["not_simulated"])
+        self.assertEqual(first["needed_with_context"], first["hotpack"]["smallest_device"] + added)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3 on cuda:{rank}, all have {[rank] * 3}", done.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct NeedArguments {
   bool cards = false;
   bool json = false;
   bool no_budgets = false;
+  int ranks = 0;
 };
 
 // --vary, taken apart.
@@ -79,6 +81,7 @@ std::optional<NeedCase> RunCase(const SimulatedRunOptions& options, const std::s
     return std::nullopt;
   }
   Need need = NeedOf(*run);
+  need.communicates = options.ranks > 1;
   return NeedCase{value, *std::move(run), std::move(need), {}};
 }
 
@@ -141,6 +144,52 @@ int FindLargest(SimulatedRunOptions options, const Variation& variation, NeedAns
   return 0;
 }
 
+// The ranks that are run: all of a few, else those that often differ.
+std::vector<int> RanksToRun(int ranks) {
+  constexpr int kFew = 8;
+  if (ranks > kFew) return {0, 1, ranks / 2, ranks - 1};
+  std::vector<int> all(static_cast<size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// Runs each rank alone. Returns 0, or the exit code of a run that gives no answer.
+int RunRanks(SimulatedRunOptions options, int ranks, NeedAnswer* answer) {
+  answer->parameter = "rank";
+  answer->ranks = options.ranks = ranks;
+  for (const int rank : RanksToRun(ranks)) {
+    options.rank = rank;
+    int code = 0;
+    std::optional<NeedCase> one = RunCase(options, std::to_string(rank), &code);
+    if (!one) return code;
+    answer->cases.push_back(*std::move(one));
+  }
+  return 0;
+}
+
+// Runs each value of --vary, or the program as it is. Returns 0, or the exit code of a run that gives no answer.
+int RunValues(SimulatedRunOptions options, const Variation& variation, NeedAnswer* answer) {
+  answer->parameter = variation.name;
+  const std::vector<std::string> command = options.run.command;
+  for (const std::string& value : variation.values.empty() ? std::vector<std::string>{""} : variation.values) {
+    options.run.command = WithValue(command, variation.name, value);
+    int code = 0;
+    std::optional<NeedCase> one = RunCase(options, value, &code);
+    if (!one) return code;
+    answer->cases.push_back(*std::move(one));
+  }
+  return 0;
+}
+
+// The case that is shown in detail: the last value, or the rank that needs most.
+size_t DetailedCase(const NeedAnswer& answer) {
+  if (answer.ranks == 0) return answer.cases.size() - 1;
+  const auto most = std::max_element(
+      answer.cases.begin(), answer.cases.end(),
+      [](const NeedCase& a, const NeedCase& b) { return NeededWithContext(a.need) < NeededWithContext(b.need); });
+  return static_cast<size_t>(most - answer.cases.begin());
+}
+
 int RunNeed(NeedArguments options) {
   NeedAnswer answer;
   Variation variation;
@@ -148,27 +197,20 @@ int RunNeed(NeedArguments options) {
     const std::string reason = TakeVariation(options.vary, options.simulated.run.command, &variation);
     if (!reason.empty()) return FailRun(options.simulated.run, kExitBadUse, reason);
   }
-  answer.parameter = variation.name;
   answer.cards = options.cards;
   if (!options.fits.empty()) answer.fits = {options.fits, static_cast<uint64_t>(*ParseSize(options.fits))};
   options.simulated.run.memory = std::to_string(*ParseSize(options.memory));
-  if (variation.values.empty()) variation.values.push_back("");
-  const std::vector<std::string> command = options.simulated.run.command;
-  for (const std::string& value : variation.values) {
-    options.simulated.run.command = WithValue(command, variation.name, value);
-    int code = 0;
-    std::optional<NeedCase> one = RunCase(options.simulated, value, &code);
-    if (!one) return code;
-    answer.cases.push_back(*std::move(one));
-  }
+  const int ended = options.ranks > 0 ? RunRanks(options.simulated, options.ranks, &answer)
+                                      : RunValues(options.simulated, variation, &answer);
+  if (ended != 0) return ended;
   const bool fits = !answer.fits || std::all_of(answer.cases.begin(), answer.cases.end(),
                                                 [&](const NeedCase& one) { return Fits(one, answer.fits->bytes); });
-  if (answer.fits && !answer.parameter.empty()) {
-    options.simulated.run.command = command;
+  if (answer.fits && !variation.name.empty()) {
     if (const int code = FindLargest(options.simulated, variation, &answer); code != 0) return code;
   }
-  NeedCase& last = answer.cases.back();
-  if (!options.no_budgets) last.budgets = PlanBudgets(last.run.graph, PyTorchNeeds(last.need));
+  answer.detailed = DetailedCase(answer);
+  NeedCase& shown = answer.cases[answer.detailed];
+  if (!options.no_budgets) shown.budgets = PlanBudgets(shown.run.graph, PyTorchNeeds(shown.need));
   const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
   fwrite(text.data(), 1, text.size(), stdout);
   return fits ? kExitDone : kExitFailed;
@@ -192,10 +234,17 @@ void AddNeedCommand(CLI::App& app, int* exit_code) {
                    "Does it fit a device of this size (such as 24GB), with CUDA's context? Exit code 1 if not")
       ->check(SizeOption())
       ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a device has at least 1"; });
+  CLI::Option* vary =
+      command->add_option("--vary", options->vary,
+                          "Run it once for each value: NAME=VALUE,VALUE,... in the place of {NAME} in the command");
+  vary->type_name("NAME=VALUES");
   command
-      ->add_option("--vary", options->vary,
-                   "Run it once for each value: NAME=VALUE,VALUE,... in the place of {NAME} in the command")
-      ->type_name("NAME=VALUES");
+      ->add_option(
+          "--ranks", options->ranks,
+          "As torchrun with N processes, each on a device of its own: one rank at a time, in fake process groups")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->excludes(vary);
   command->add_flag("--gpus", options->cards, "List cards, and on which it fits");
   command->add_option("--memory", options->memory, "Of the simulated device, as the program sees it")
       ->check(SizeOption())

@@ -32,9 +32,9 @@ constexpr Card kCards[] = {
 
 std::span<const UnsimulatedMemory> UnsimulatedMemories() { return kUnsimulated; }
 
-uint64_t AlwaysUnsimulated() {
+uint64_t UnsimulatedBytes(bool communicates) {
   uint64_t bytes = 0;
-  for (const UnsimulatedMemory& part : kUnsimulated) bytes += part.always ? part.bytes : 0;
+  for (const UnsimulatedMemory& part : kUnsimulated) bytes += part.always || communicates ? part.bytes : 0;
   return bytes;
 }
 

@@ -10,13 +10,13 @@ namespace hotpack {
 struct UnsimulatedMemory {
   const char* what;
   uint64_t bytes;
-  bool always;         // every process on a device takes it; otherwise only some do
+  bool always;         // every process on a device takes it; otherwise those that communicate do
   const char* source;  // where it was measured, and on what
 };
 std::span<const UnsimulatedMemory> UnsimulatedMemories();
 
-// Returns the bytes of those that every process takes.
-uint64_t AlwaysUnsimulated();
+// Returns their bytes for a process; `communicates`: with one group of several ranks.
+uint64_t UnsimulatedBytes(bool communicates);
 
 // A card, and what a program can use of it: the total capacity that PyTorch reports there, the lowest that was found.
 // It is less than the label says, since a part is the driver's own.

@@ -141,7 +141,7 @@ Need NeedOf(const SimulatedRun& run, bool smallest) {
 
 uint64_t NeededWithContext(const Need& need) {
   const uint64_t bytes = need.comparison.hotpack.smallest.bytes;
-  return bytes == 0 ? 0 : bytes + AlwaysUnsimulated();
+  return bytes == 0 ? 0 : bytes + UnsimulatedBytes(need.communicates);
 }
 
 }  // namespace hotpack

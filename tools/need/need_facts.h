@@ -40,6 +40,7 @@ struct Need {
   int64_t growth = 0;            // bytes from the end of the last step but one to that of the last
   bool growth_known = false;     // there are two steps
   bool repeats_known = false;    // there are two marked steps
+  bool communicates = false;     // with other ranks, over NCCL
   std::optional<NeedPeak> peak;  // nothing: the program left no graph
 };
 

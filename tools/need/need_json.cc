@@ -86,7 +86,7 @@ Json CaseJson(const NeedAnswer& answer, const NeedCase& one) {
 }  // namespace
 
 Json NeedJson(const NeedAnswer& answer) {
-  Json object = {{"command", answer.cases.back().run.command}};
+  Json object = {{"command", answer.cases[answer.detailed].run.command}};
   if (answer.fits) object["fits_bytes"] = answer.fits->bytes;
   object["not_simulated"] = Json::array();
   for (const UnsimulatedMemory& part : UnsimulatedMemories()) {
@@ -94,10 +94,11 @@ Json NeedJson(const NeedAnswer& answer) {
         {{"what", part.what}, {"bytes", part.bytes}, {"always", part.always}, {"source", part.source}});
   }
   if (answer.parameter.empty()) {
-    object.update(CaseJson(answer, answer.cases.back()));
+    object.update(CaseJson(answer, answer.cases[answer.detailed]));
     return object;
   }
   object["parameter"] = answer.parameter;
+  if (answer.ranks > 0) object["ranks"] = answer.ranks;
   if (answer.fits) {
     object["largest"] = answer.largest ? Json(*answer.largest) : Json();
     object["largest_at_least"] = answer.largest_at_least;

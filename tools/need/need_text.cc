@@ -49,6 +49,16 @@ void AddSmallest(const Need& need, std::string* text) {
       MiB(expandable.reserved_peak), MiB(usual.reserved_peak));
 }
 
+void AddRanks(const NeedAnswer& answer, std::string* text) {
+  if (answer.ranks == 0) return;
+  Add(text, "each rank ran alone in fake process groups of %d: nothing was sent\n", answer.ranks);
+  if (answer.cases.size() < static_cast<size_t>(answer.ranks)) {
+    *text += "of these ranks ran:";
+    for (const NeedCase& one : answer.cases) *text += " " + one.value;
+    *text += "\n";
+  }
+}
+
 void AddUnsimulated(std::string* text) {
   *text += "not simulated, in addition:\n";
   for (const UnsimulatedMemory& part : UnsimulatedMemories()) {
@@ -162,13 +172,30 @@ void AddBudgets(const BudgetPlans& budgets, std::string* text) {
   }
 }
 
+bool SameRow(const NeedCase& a, const NeedCase& b) {
+  for (const char* peer : {"pytorch", "pytorch-expandable"}) {
+    if (Peer(a.need, peer).smallest.bytes != Peer(b.need, peer).smallest.bytes) return false;
+  }
+  return a.need.comparison.hotpack.smallest.bytes == b.need.comparison.hotpack.smallest.bytes;
+}
+
+// Returns the end of the cases that share a row: ranks that need the same.
+size_t EndOfRow(const NeedAnswer& answer, size_t begin) {
+  size_t end = begin + 1;
+  while (answer.ranks > 0 && end < answer.cases.size() && SameRow(answer.cases[begin], answer.cases[end])) ++end;
+  return end;
+}
+
 void AddCases(const NeedAnswer& answer, std::string* text) {
   if (answer.parameter.empty()) return;
   Add(text, "\n%-28s %12s %22s %12s%s\n", ("smallest device by " + answer.parameter).c_str(), "hotpack",
       "expandable segments", "PyTorch", answer.fits ? ("   fits " + answer.fits->text).c_str() : "");
-  for (const NeedCase& one : answer.cases) {
+  for (size_t i = 0; i < answer.cases.size(); i = EndOfRow(answer, i)) {
+    const NeedCase& one = answer.cases[i];
+    const NeedCase& last = answer.cases[EndOfRow(answer, i) - 1];
     const Comparison& rows = one.need.comparison;
-    Add(text, "%28s %12.1f %22.1f %12.1f%s\n", one.value.c_str(), MiB(rows.hotpack.smallest.bytes),
+    const std::string value = &one == &last ? one.value : one.value + " to " + last.value;
+    Add(text, "%28s %12.1f %22.1f %12.1f%s\n", value.c_str(), MiB(rows.hotpack.smallest.bytes),
         MiB(Peer(one.need, "pytorch-expandable").smallest.bytes), MiB(Peer(one.need, "pytorch").smallest.bytes),
         !answer.fits                    ? ""
         : Fits(one, answer.fits->bytes) ? "   yes"
@@ -196,7 +223,7 @@ bool Fits(const NeedCase& one, uint64_t bytes) {
 }
 
 std::string NeedText(const NeedAnswer& answer) {
-  const NeedCase& last = answer.cases.back();
+  const NeedCase& last = answer.cases[answer.detailed];
   std::string text;
   double seconds = 0;
   for (const NeedCase& one : answer.cases) seconds += one.run.seconds;
@@ -210,6 +237,7 @@ std::string NeedText(const NeedAnswer& answer) {
     Add(&text, "of its %s the one with most requests\n", CountText(last.run.processes, "process").c_str());
   }
   text += "\n";
+  AddRanks(answer, &text);
   AddSmallest(last.need, &text);
   AddUnsimulated(&text);
   text += "\n";

@@ -102,6 +102,17 @@ void ReadResults(const std::string& directory, const std::string& trace, Simulat
   run->graph = ReadText(PathOf(directory + "/graph.json", most.pid));
 }
 
+// As torchrun does on one machine. Nobody listens at the address.
+void SetRank(int rank, int ranks) {
+  const std::string own = std::to_string(rank), all = std::to_string(ranks);
+  setenv("HOTPACK_NEED_RANKS", all.c_str(), 1);
+  for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, own.c_str(), 1);
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SIMGPU_DEVICES"}) setenv(name, all.c_str(), 1);
+  for (const char* name : {"GROUP_RANK", "ROLE_RANK"}) setenv(name, "0", 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", "29500", 1);
+}
+
 }  // namespace
 
 std::optional<SimulatedRun> RunSimulated(const SimulatedRunOptions& options, int* code) {
@@ -117,6 +128,7 @@ std::optional<SimulatedRun> RunSimulated(const SimulatedRunOptions& options, int
   setenv("HOTPACK_NEED_NOTES", (directory.path() + "/notes").c_str(), 1);
   setenv("SIMGPU_CHECK", "0", 0);  // need asks for sizes, not whether an allocator is right
   if (!options.keep_values) setenv("SIMGPU_VALUES", "small", 0);
+  if (options.ranks > 0) SetRank(options.rank, options.ranks);
   SimulatedRun run;
   run.command = run_options.command;
   const auto begin = std::chrono::steady_clock::now();

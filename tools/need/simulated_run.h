@@ -34,6 +34,8 @@ struct SimulatedRun {
 struct SimulatedRunOptions {
   RunOptions run;            // the command, and the simulated device's memory
   uint64_t steps = 3;        // of the optimizer, after which a PyTorch program is ended; 0: it runs to its end
+  int ranks = 0;             // of the fake process groups, each on a device of its own; 0: the program's own groups
+  int rank = 0;              // of this run
   bool keep_values = false;  // large contents are kept in host memory
   bool no_graph = false;     // no step's graph is recorded: nothing is known of the peak's parts
 };

@@ -68,6 +68,8 @@ def _prepare_need(torch: ModuleType) -> None:
     """What `hotpack need` asks for. Comes last: what it registers ends the program."""
     if os.environ.get("HOTPACK_NEED_STEPS"):
         _package()
+        if os.environ.get("HOTPACK_NEED_RANKS"):
+            importlib.import_module("hotpack._ranks").start(torch)
         importlib.import_module("hotpack._need").start(torch)
 
 

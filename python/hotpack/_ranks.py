@@ -1,0 +1,57 @@
+"""The part of `hotpack need --ranks` in the program: its process groups are fake ones, so that one process stands for a
+rank of many. Nothing is sent; what other ranks would send is what this one has, as far as PyTorch's fake group does so.
+
+Only with HOTPACK_NEED_RANKS in the environment. Nothing here imports torch at its own import.
+"""
+
+import os
+from types import ModuleType
+from typing import Any
+
+_RANKS = "HOTPACK_NEED_RANKS"
+
+_started = False
+
+
+def wanted() -> int:
+    """How many ranks there are said to be; 0: the program's process groups are its own."""
+    text = os.environ.get(_RANKS, "")
+    return int(text) if text.isdigit() else 0
+
+
+def _options(fake: Any) -> Any:
+    """All ranks have the same data, where PyTorch's fake group can do so (torch 2.10)."""
+    options = fake.FakeProcessGroup.Options()
+    if hasattr(options, "simulate_uniform_ranks"):
+        options.simulate_uniform_ranks = True
+    return options
+
+
+def start(torch: ModuleType) -> None:
+    """When torch has been imported. Without torch.distributed: nothing."""
+    global _started
+    if _started or not torch.distributed.is_available():
+        return
+    _started = True
+    import torch.distributed as distributed
+    from torch.distributed import device_mesh, distributed_c10d
+    from torch.testing._internal.distributed import fake_pg
+
+    init, new_group = distributed_c10d.init_process_group, distributed_c10d.new_group
+
+    def init_fake(*_arguments: Any, **keywords: Any) -> None:
+        """Whatever backend, store and address were asked for. Rank and number are the environment's."""
+        kept = {name: value for name, value in keywords.items() if name in ("timeout", "group_name")}
+        if not distributed.is_initialized():
+            init("fake", store=fake_pg.FakeStore(), rank=int(os.environ["RANK"]), world_size=wanted(),
+                 pg_options=_options(fake_pg), **kept)
+
+    def new_fake_group(ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None,
+                       **keywords: Any) -> Any:
+        keywords.pop("device_id", None)
+        return new_group(ranks, timeout, "fake", _options(fake_pg), **keywords)
+
+    for module in (distributed, distributed_c10d, device_mesh):
+        for name, function in (("init_process_group", init_fake), ("new_group", new_fake_group)):
+            if hasattr(module, name):
+                setattr(module, name, function)
