@@ -135,6 +135,14 @@ setup_browser() {
   if ! (install_packages yes "${missing[@]}"); then say "the report page is not tested in a browser"; fi
 }
 
+# Spares the tests half of PyTorch's start, in the environment $1: tests/support/lean_torch.py.
+lean_torch() {
+  local packages
+  packages=$("$1/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return 0
+  cp "$source_directory/tests/support/lean_torch.py" "$packages/hotpack_lean_torch.py"
+  echo "import hotpack_lean_torch" >"$packages/hotpack_lean_torch.pth"
+}
+
 # PyTorch for the tests and examples that use it: some gigabytes, since it includes its CUDA libraries. Installs nothing
 # if HOTPACK_TORCH_PYTHON names a Python.
 #   setup_torch INSTALL(yes|no) BUILD_DIRECTORY
@@ -143,6 +151,7 @@ setup_torch() {
   [ "$1" = yes ] || return 0
   if [ -z "${HOTPACK_TORCH_PYTHON:-}" ]; then
     setup_packages torch-venv "$2" PyTorch
+    if [ -d "$2/torch-venv" ]; then lean_torch "$2/torch-venv"; fi
   elif ! differences=$("$source_directory/tools/pins" --matches torch-venv "$HOTPACK_TORCH_PYTHON"); then
     say "HOTPACK_TORCH_PYTHON has other packages than the pinned ones: $differences"
   fi

@@ -9,15 +9,13 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr ValueId kNothing = -1;
-
 class Runtime {
  public:
   Runtime(const Graph& graph, const Values& values, Bytes budget, int most_runs)
       : graph_(graph),
         values_(values),
         budget_(budget),
-        device_(graph.storages.size(), kNothing),
+        device_(graph.storages.size(), kNoValue),
         pins_(graph.storages.size()),
         used_at_(values.values.size()),
         seen_(values.values.size()),
@@ -59,7 +57,7 @@ class Runtime {
 
   void Drop(ValueId value) {
     actions_.push_back({ActionKind::kDrop, Of(value).storage});
-    At(value) = kNothing;
+    At(value) = kNoValue;
     live_ -= BytesOf(value);
   }
   void DropDead(ValueId value) {
@@ -90,16 +88,16 @@ class Runtime {
     for (ValueId output : outputs) {
       Pin(output, 1);
       const ValueId there = At(output);
-      if (there == kNothing) needed += BytesOf(output);
+      if (there == kNoValue) needed += BytesOf(output);
       const bool changes = std::find(inputs.begin(), inputs.end(), there) != inputs.end();
       const bool again = made_[static_cast<size_t>(output)];
-      if (there != kNothing && there != output && again && !(changes && IsDead(there))) {
+      if (there != kNoValue && there != output && again && !(changes && IsDead(there))) {
         return absl::ResourceExhaustedError(absl::StrCat(op.name, " would overwrite what is needed"));
       }
     }
     while (live_ + needed > budget_) {
       const ValueId victim = Victim();
-      if (victim == kNothing) {
+      if (victim == kNoValue) {
         return absl::ResourceExhaustedError(
             absl::StrCat("operator ", number, " (", op.name, ") needs ", live_ + needed, " bytes"));
       }
@@ -109,7 +107,7 @@ class Runtime {
     clock_ += op.cost;
     if (++runs_ > most_runs_) return absl::ResourceExhaustedError("it computes the same over and over again");
     for (ValueId output : outputs) {
-      if (At(output) == kNothing) live_ += BytesOf(output);
+      if (At(output) == kNoValue) live_ += BytesOf(output);
       At(output) = output;
       if (op.random && made_[static_cast<size_t>(output)]) saved_.insert(number);
       made_[static_cast<size_t>(output)] = true;
@@ -136,7 +134,7 @@ class Runtime {
     if (graph_.storages[storage].held && now_ < ReleasedAfter(storage)) return false;
     for (ValueId output : values_.outputs[static_cast<size_t>(Of(value).maker)]) {
       const ValueId there = device_[static_cast<size_t>(Of(output).storage)];
-      if (there != kNothing && there != output) return false;
+      if (there != kNoValue && there != output) return false;
     }
     for (ValueId input : values_.inputs[static_cast<size_t>(Of(value).maker)]) {
       const bool own = Of(input).storage == Of(value).storage;
@@ -156,14 +154,14 @@ class Runtime {
   }
 
   ValueId Victim() {
-    ValueId best = kNothing;
+    ValueId best = kNoValue;
     double least = 0;
     for (ValueId value : device_) {
-      if (value == kNothing || BytesOf(value) == 0 || !CanGo(value)) continue;
+      if (value == kNoValue || BytesOf(value) == 0 || !CanGo(value)) continue;
       const double stale = 1 + static_cast<double>(clock_ - used_at_[static_cast<size_t>(value)]);
       const double h =
           static_cast<double>(MakerOf(value).cost + Around(value)) / (static_cast<double>(BytesOf(value)) * stale);
-      if (best == kNothing || h < least) best = value, least = h;
+      if (best == kNoValue || h < least) best = value, least = h;
     }
     return best;
   }

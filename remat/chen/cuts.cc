@@ -6,8 +6,6 @@
 namespace hotpack::remat {
 namespace {
 
-bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
-
 OperatorId ForwardEnd(const Graph& graph) {
   const auto end = std::find_if_not(graph.operators.begin(), graph.operators.end(), IsForward);
   return static_cast<OperatorId>(end - graph.operators.begin());

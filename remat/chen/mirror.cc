@@ -10,8 +10,6 @@
 namespace hotpack::remat {
 namespace {
 
-bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
-
 // Returns m(v) as far as possible: the operands of a copy must exist when it runs.
 std::vector<int32_t> PossibleCounts(const Graph& graph, const Values& values, std::vector<int32_t> counts) {
   const auto operators = static_cast<OperatorId>(graph.operators.size());

@@ -8,8 +8,6 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr ValueId kNothing = -1;
-
 // Runs the mirrored graph's operators with the program's storages instead of the mirrored ones.
 class Translator {
  public:
@@ -21,7 +19,7 @@ class Translator {
         next_(mirrored.graph.storages.size()),
         there_(mirrored.graph.storages.size()),
         holders_(graph.storages.size()),
-        contents_(graph.storages.size(), kNothing) {
+        contents_(graph.storages.size(), kNoValue) {
     for (const Operator& op : mirrored.graph.operators) {
       for (StorageId id : op.reads) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
       for (StorageId id : op.updates) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
@@ -110,7 +108,7 @@ class Translator {
       action.in_place.push_back(static_cast<int32_t>(p));
       there_[static_cast<size_t>(read)] = false;  // the result has its memory
       Holders(pair.read) = 0;
-      Contents(pair.read) = kNothing;
+      Contents(pair.read) = kNoValue;
     }
     schedule_.actions.push_back(std::move(action));
   }
@@ -120,7 +118,7 @@ class Translator {
     there_[static_cast<size_t>(id)] = false;
     if (--Holders(Of(id)) > 0) return;
     schedule_.actions.push_back({ActionKind::kDrop, Of(id)});
-    Contents(Of(id)) = kNothing;
+    Contents(Of(id)) = kNoValue;
   }
 
   const Graph& graph_;

@@ -7,8 +7,6 @@
 namespace hotpack::remat {
 namespace {
 
-bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
-
 Bytes OutputOf(const Graph& graph, const Operator& op) {
   Bytes sum = 0;
   for (StorageId id : op.writes) sum += graph.storages[static_cast<size_t>(id)].bytes;

@@ -63,6 +63,11 @@ struct Operator {
 
 inline constexpr OperatorId kNever = INT32_MAX;
 
+// The index that an id is; ≥ 0.
+inline size_t At(int32_t id) { return static_cast<size_t>(id); }
+
+inline bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
+
 // Storages and operators are named by their indices. Operators are in the program's order.
 struct Graph {
   std::vector<Storage> storages;

@@ -6,8 +6,6 @@
 namespace hotpack::remat {
 namespace {
 
-size_t At(int32_t id) { return static_cast<size_t>(id); }
-
 // A change of a choice that takes bytes and saves time: some operators do not run again.
 struct Exchange {
   std::vector<OperatorId> operators;

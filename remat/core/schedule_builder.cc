@@ -8,8 +8,6 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr ValueId kNothing = -1;
-
 bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorId op) {
   return op >= 0 && !graph.operators[static_cast<size_t>(op)].once &&
          (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
@@ -28,8 +26,8 @@ class Builder {
         machine_(machine),
         may_run_again_(may_run_again),
         hold_until_(hold_until),
-        device_(graph.storages.size(), kNothing),
-        host_(graph.storages.size(), kNothing),
+        device_(graph.storages.size(), kNoValue),
+        host_(graph.storages.size(), kNoValue),
         last_need_(values.values.size(), -1),
         in_closure_(graph.operators.size()),
         starts_(graph.operators.size()),
@@ -91,7 +89,7 @@ class Builder {
 
   void DropNow(ValueId value) {
     actions_.push_back({ActionKind::kDrop, Of(value).storage});
-    At(value) = kNothing;
+    At(value) = kNoValue;
   }
 
   // Keeps, drops or copies a value that the operator `after` just made or used.
@@ -133,7 +131,7 @@ class Builder {
   }
   void Fetch(ValueId value) {
     std::erase_if(swapping_, [value](const Swapping& each) { return each.value == value; });
-    if (At(value) != kNothing || host_[static_cast<size_t>(Of(value).storage)] != value) return;
+    if (At(value) != kNoValue || host_[static_cast<size_t>(Of(value).storage)] != value) return;
     actions_.push_back({ActionKind::kPrefetch, Of(value).storage});
     At(value) = value;
   }
@@ -147,14 +145,14 @@ class Builder {
   // Adds to `closure` the operators that must run again to restore `value`.
   bool Find(ValueId value, GapId gap, std::vector<Rerun>* closure) {
     if (At(value) == value) return true;
-    if (At(value) == kNothing && host_[static_cast<size_t>(Of(value).storage)] == value) {
+    if (At(value) == kNoValue && host_[static_cast<size_t>(Of(value).storage)] == value) {
       Fetch(value);
       return true;
     }
     const OperatorId maker = Of(value).maker;
     if (!MayRunAgain(graph_, may_run_again_, maker)) {
       // Its storage has other contents by now.
-      if (At(value) != kNothing || Of(value).overwritten < now_) {
+      if (At(value) != kNoValue || Of(value).overwritten < now_) {
         must_hold_ = gap;
         return false;
       }
@@ -244,7 +242,7 @@ class Builder {
     if (std::any_of(inputs.begin(), inputs.end(), [this](ValueId input) { return At(input) != input; })) return false;
     for (ValueId output : values_.outputs[static_cast<size_t>(op)]) {
       const ValueId there = At(output);
-      if (there == kNothing || there == output) continue;
+      if (there == kNoValue || there == output) continue;
       if (!goes(there) || std::find(inputs.begin(), inputs.end(), there) == inputs.end()) return false;
     }
     return true;
@@ -267,13 +265,13 @@ class Builder {
     for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
       const auto [read, made] = op.in_place[pair];
       const ValueId value = device_[static_cast<size_t>(read)];
-      if (value == kNothing || device_[static_cast<size_t>(made)] != kNothing || !used_up(value)) continue;
+      if (value == kNoValue || device_[static_cast<size_t>(made)] != kNoValue || !used_up(value)) continue;
       // In a larger storage the unused rest would stay as long as the result.
       if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes)
         continue;
       if (!taken.insert(read).second || !taken.insert(made).second) continue;
       action.in_place.push_back(static_cast<int32_t>(pair));
-      device_[static_cast<size_t>(read)] = kNothing;
+      device_[static_cast<size_t>(read)] = kNoValue;
     }
     for (ValueId output : values_.outputs[static_cast<size_t>(number)]) At(output) = output;
     clock_ += op.cost;

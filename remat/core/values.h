@@ -16,6 +16,8 @@ namespace hotpack::remat {
 using ValueId = int32_t;
 using GapId = int32_t;
 
+inline constexpr ValueId kNoValue = -1;  // no value
+
 struct Value {
   StorageId storage;
   OperatorId maker;                 // -1: given

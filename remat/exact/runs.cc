@@ -10,12 +10,10 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr ValueId kNothing = -1;
-
 class Walk {
  public:
   Walk(const Graph& graph, const Values& values, const std::vector<OperatorId>& runs)
-      : graph_(graph), values_(values), runs_(runs), device_(graph.storages.size(), kNothing) {}
+      : graph_(graph), values_(values), runs_(runs), device_(graph.storages.size(), kNoValue) {}
 
   absl::StatusOr<Schedule> Make() {
     for (OperatorId op : runs_) {
@@ -48,7 +46,7 @@ class Walk {
   }
   void Drop(ValueId value) {
     schedule_.actions.push_back({ActionKind::kDrop, values_.values[static_cast<size_t>(value)].storage});
-    At(value) = kNothing;
+    At(value) = kNoValue;
   }
 
   // From the end backwards, finds whether each operand of each run is used after it, before the next run that makes it.
@@ -80,11 +78,11 @@ class Walk {
     for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
       const auto [read, made] = op.in_place[pair];
       const ValueId value = device_[static_cast<size_t>(read)];
-      if (value == kNothing || device_[static_cast<size_t>(made)] != kNothing || stays(value)) continue;
+      if (value == kNoValue || device_[static_cast<size_t>(made)] != kNoValue || stays(value)) continue;
       if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes)
         continue;
       action.in_place.push_back(static_cast<int32_t>(pair));
-      device_[static_cast<size_t>(read)] = kNothing;
+      device_[static_cast<size_t>(read)] = kNoValue;
       device_[static_cast<size_t>(made)] = values_.outputs[number].front();  // until the real value is set below
     }
     schedule_.actions.push_back(std::move(action));

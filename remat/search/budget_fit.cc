@@ -119,7 +119,7 @@ bool BudgetFitter::State::CanBeMade(ValueId value, OperatorId position, int dept
 void BudgetFitter::State::Reset(Schedule* schedule) {
   schedule_ = schedule;
   if (schedule != nullptr) *schedule = {};
-  std::fill(device_.begin(), device_.end(), kNothing);
+  std::fill(device_.begin(), device_.end(), kNoValue);
   std::fill(next_use_.begin(), next_use_.end(), 0);
   std::fill(pins_.begin(), pins_.end(), 0);
   std::fill(again_.begin(), again_.end(), false);
@@ -132,7 +132,7 @@ void BudgetFitter::State::Reset(Schedule* schedule) {
       expires_[At(until)].push_back(static_cast<ValueId>(v));
   }
   std::fill(helped_.begin(), helped_.end(), -1);
-  std::fill(host_.begin(), host_.end(), kNothing);
+  std::fill(host_.begin(), host_.end(), kNoValue);
   std::fill(copies_.made.begin(), copies_.made.end(), 0);
   std::fill(copies_.copied.begin(), copies_.copied.end(), 0);
   copies_.copying.clear();
@@ -201,7 +201,7 @@ bool BudgetFitter::State::Find(ValueId value) {
   }
   const OperatorId maker = Of(value).maker;
   if (!MayRunAgain(maker)) {
-    if (There(value) != kNothing || Of(value).overwritten < now_) return false;
+    if (There(value) != kNoValue || Of(value).overwritten < now_) return false;
     asked_.tails[At(value)] = std::max(asked_.tails[At(value)], now_);  // this run goes on as if it were resident
     again_soon_ = true;
     Place(value);
@@ -274,8 +274,8 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   Bytes needed = op.workspace;
   for (ValueId output : outputs) {
     const ValueId there = There(output);
-    if (there == kNothing) needed += bytes_[At(output)];
-    if (there == kNothing || there == output) continue;
+    if (there == kNoValue) needed += bytes_[At(output)];
+    if (there == kNoValue || there == output) continue;
     const bool changed = std::find(inputs.begin(), inputs.end(), there) != inputs.end();
     if (again && !(changed && pins_[At(there)] <= 1)) return conflict_ = true, false;
     if (again && GapOf(there) >= 0 && Of(there).overwritten != number) return conflict_ = true, false;
@@ -284,7 +284,7 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
     const auto [read, made] = op.in_place[pair];
     const ValueId value = device_[At(read)];
-    if (value == kNothing || device_[At(made)] != kNothing || !goes(value)) continue;
+    if (value == kNoValue || device_[At(made)] != kNoValue || !goes(value)) continue;
     // In a larger storage the unused rest would stay as long as the result.
     if (graph_.storages[At(read)].bytes != graph_.storages[At(made)].bytes) continue;
     const bool twice = std::any_of(closure_.taken.begin(), closure_.taken.end(), [&](int32_t other) {
@@ -318,7 +318,7 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   for (ValueId output : outputs) {
     const ValueId there = There(output);
     if (there == output) continue;
-    if (there != kNothing) Remove(there);
+    if (there != kNoValue) Remove(there);
     Place(output);
     again_[At(output)] = again;
   }

@@ -33,7 +33,7 @@ void BudgetFitter::State::Copy(ValueId value, GapId gap) {
   if (again_[At(value)] || !can_swap(gap)) return;
   const StorageId storage = Of(value).storage;
   if (host_[At(storage)] != value) {
-    const Bytes more = host_[At(storage)] == kNothing ? bytes_[At(value)] : 0;
+    const Bytes more = host_[At(storage)] == kNoValue ? bytes_[At(value)] : 0;
     if (copies_.host_bytes + more > machine_.host_memory) return;
     copies_.host_bytes += more;
     host_[At(storage)] = value;
@@ -117,7 +117,7 @@ void BudgetFitter::State::Wait(const Operator& op) {
 
 void BudgetFitter::State::Pin(const std::vector<ValueId>& outputs, int by) {
   for (ValueId output : outputs) {
-    if (const ValueId there = There(output); there != kNothing) pins_[At(there)] += by;
+    if (const ValueId there = There(output); there != kNoValue) pins_[At(there)] += by;
   }
 }
 

@@ -24,8 +24,6 @@ class BudgetFitter::State {
   BudgetFit Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule);
 
  private:
-  static constexpr ValueId kNothing = -1;
-  static size_t At(int32_t id) { return static_cast<size_t>(id); }
   const Value& Of(ValueId value) const { return values_.values[At(value)]; }
   ValueId& There(ValueId value) { return device_[At(Of(value).storage)]; }
   bool IsThere(ValueId value) const { return device_[At(Of(value).storage)] == value; }
@@ -61,7 +59,7 @@ class BudgetFitter::State {
     resident_.push_back(value);
   }
   void Remove(ValueId value) {
-    There(value) = kNothing;
+    There(value) = kNoValue;
     const int32_t slot = slot_[At(value)];
     slot_[At(resident_.back())] = slot;
     resident_[At(slot)] = resident_.back();
@@ -90,7 +88,7 @@ class BudgetFitter::State {
   void FetchDue();
   bool IsOnHost(ValueId value) const {
     const StorageId storage = Of(value).storage;
-    return device_[At(storage)] == kNothing && host_[At(storage)] == value;
+    return device_[At(storage)] == kNoValue && host_[At(storage)] == value;
   }
   void Fetch(ValueId value);
 

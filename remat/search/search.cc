@@ -12,8 +12,6 @@ namespace {
 
 constexpr double kShareToCopyLess = 0.05;  // of the time
 
-size_t At(int32_t id) { return static_cast<size_t>(id); }
-
 // "layer3.conv2" and "layer12.conv2" are similar.
 std::string WithoutNumbers(const std::string& name) {
   std::string text;

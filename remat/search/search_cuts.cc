@@ -9,8 +9,6 @@
 namespace hotpack::remat {
 namespace {
 
-size_t At(int32_t id) { return static_cast<size_t>(id); }
-
 // The operators up to `at`, divided into stretches.
 class Stretches {
  public:

@@ -34,8 +34,6 @@ class Search::State {
   Found Run(const SearchOptions& options);
 
  private:
-  static size_t At(int32_t id) { return static_cast<size_t>(id); }
-
   // Input from which the fitter reproduces a plan.
   struct Recipe {
     FitOptions options;

@@ -1,0 +1,56 @@
+"""What the tests' PyTorch leaves out (tests/support/lean_torch.py) changes no result, and comes back when it is needed."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+TRAIN = """
+import sys, torch
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+optimizers = [kind(model.parameters(), lr=0.01) for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)]
+def train(model, steps):
+    for _ in range(steps):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+            model(torch.ones(2, 8)).square().sum().backward()
+            assert torch.is_grad_enabled()
+            optimizer.step(lambda: model(torch.ones(2, 8)).sum().detach())
+            assert torch.is_grad_enabled()
+train(model, 3)
+print("torch._dynamo" in sys.modules)
+if len(sys.argv) > 1:
+    train(torch.compile(model, backend="eager"), 2)
+    print("torch._dynamo" in sys.modules)
+print([parameter.double().sum().item() for parameter in model.parameters()])
+"""
+
+
+def printed(*arguments: str, whole: bool = False) -> "list[str]":
+    environment = {**os.environ, "HOTPACK_TEST_WHOLE_TORCH": "1" if whole else ""}
+    done = subprocess.run([sys.executable, "-c", TRAIN, *arguments], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+class LeanTorchTest(unittest.TestCase):
+    def setUp(self):
+        try:
+            import hotpack_lean_torch  # noqa: F401
+        except ImportError:
+            self.skipTest("this PyTorch is not the build's own")
+
+    def test_the_same_bits(self):
+        (lean, *sums), (whole, *expected) = printed(), printed(whole=True)
+        self.assertEqual((lean, whole), ("False", "True"))
+        self.assertEqual(sums, expected)
+
+    def test_a_program_that_compiles_has_all_of_it(self):
+        (before, after, *sums), (_, _, *expected) = printed("compile"), printed("compile", whole=True)
+        self.assertEqual((before, after), ("False", "True"))
+        self.assertEqual(sums, expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
