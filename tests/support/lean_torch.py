@@ -16,6 +16,12 @@ def _compiles():
     return "torch._dynamo" in sys.modules
 
 
+def _named(inner, function, maker):
+    """`inner`, which stands for `function` and in stacks is the code of `maker`, PyTorch's."""
+    inner.__code__ = inner.__code__.replace(co_filename=maker.__code__.co_filename)
+    return functools.wraps(function)(inner)
+
+
 def _lean_disable(disable):
     """`disable`: torch._compile._disable_dynamo."""
 
@@ -24,11 +30,10 @@ def _lean_disable(disable):
             return functools.partial(lean, recursive=recursive)
         disabled = disable(fn, recursive)
 
-        @functools.wraps(fn)
         def inner(*arguments, **keywords):
             return (disabled if _compiles() else fn)(*arguments, **keywords)
 
-        return inner
+        return _named(inner, fn, disable)
 
     return lean
 
@@ -40,14 +45,13 @@ def _lean_use_grad(use_grad):
     def lean(step):
         whole = use_grad(step)
 
-        @functools.wraps(step)
         def inner(self, *arguments, **keywords):
             if _compiles():
                 return whole(self, *arguments, **keywords)
             with torch.set_grad_enabled(self.defaults["differentiable"]):
                 return step(self, *arguments, **keywords)
 
-        return inner
+        return _named(inner, step, use_grad)
 
     return lean
 
