@@ -60,7 +60,7 @@ class Training {
   void CheckGradients() {
     for (const bool hotpack : {false, true}) {
       if (hotpack && !session_.full()) continue;
-      Job job = MakeJob(std::string("gradients/") + (hotpack ? "hotpack" : "without"));
+      Job job = MakeJob(hotpack ? "gradients/hotpack" : "gradients/without");
       job.command.push_back("--check-gradients");
       job.hotpack = hotpack;
       session_.Run(kGroup, job);
