@@ -117,15 +117,11 @@ function(hotpack_library name)
 endfunction()
 
 # Targets that are compiled often and run little are compiled quickly: -O1 in a Release build, tests with -O0, as all of
-# these under AddressSanitizer. (Under ThreadSanitizer they run for longer than that saves.) UndefinedBehaviorSanitizer,
-# half of a test's compilation, looks at what is tested alone. ARGN: `test`.
+# these under AddressSanitizer. (Under ThreadSanitizer they run for longer than that saves.) ARGN: `test`.
 function(hotpack_compile_quickly target)
   set(level -O1)
   if("test" IN_LIST ARGN)
     set(level -O0)
-    if(HOTPACK_SANITIZE STREQUAL "address")
-      target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
-    endif()
   endif()
   set(level $<IF:$<STREQUAL:${HOTPACK_SANITIZE},address>,-O0,$<$<CONFIG:Release>:${level}>>)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${level}>)

@@ -101,7 +101,7 @@ def peers_agree(results: Results, _: str) -> str:
     written, found = _agreements(results, tight=False)
     if written is None:
         return not_yet(_AGREE_COMMAND)
-    versions = ", ".join(sorted({each.torch for each in found if each.torch is not None}))
+    versions = ", ".join(sorted({each.torch for each in found}))
     return f"{origin(written)} PyTorch {versions}, {written['steps']} steps; MiB.\n\n{agreement.render(found)}"
 
 

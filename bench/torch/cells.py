@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,8 +138,7 @@ class Machine:
         return subprocess.run([self._python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
     def _environment(self, preload: bool, reports: Path) -> dict[str, str]:
-        environment = {name: value for name, value in os.environ.items()
-                       if name not in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING")}
+        environment = without_allocator(os.environ)
         environment["HOTPACK_HOME"] = str(self._build)
         if preload:
             environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
@@ -148,16 +148,29 @@ class Machine:
 
     def _execute(self, program: list[str], environment: dict[str, str], job: Job, allocator: str) -> None:
         where = f"{job.name} under {allocator}"
-        try:
-            done = subprocess.run(program, env=environment, cwd=ROOT, capture_output=True, text=True, errors="replace",
-                                  timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{where}: not finished after {self._timeout:.0f} s") from None
+        done = finish(program, environment, where, self._timeout, ROOT)
         said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hotpack: held at most")]
         if done.returncode == OUT_OF_MEMORY:
             raise OutOfMemory(f"{where}: {said[-1] if said else 'out of memory'}")
         if done.returncode != 0 and "simgpu: REPORT" not in done.stderr:  # those are a figure of the table
             raise Failure(f"{where}: exit code {done.returncode}: {said[-1] if said else 'nothing on stderr'}")
+
+
+def without_allocator(environment: Mapping[str, str]) -> dict[str, str]:
+    """A copy without the variables that choose PyTorch's allocator."""
+    chosen = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING")
+    return {name: value for name, value in environment.items() if name not in chosen}
+
+
+def finish(program: list[str], environment: dict[str, str], where: str, timeout: float,
+           folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end. `timeout`: seconds. `folder`: where it runs; None: here. Raises Failure, which begins with
+    `where`, if it does not end in time."""
+    try:
+        return subprocess.run(program, env=environment, cwd=folder, capture_output=True, text=True, errors="replace",
+                              timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{where}: not finished after {timeout:.0f} s") from None
 
 
 def simulate_in(environment: dict[str, str], simgpu: Path, reports: Path) -> None:

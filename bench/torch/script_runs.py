@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cells import ROOT, Cell, Failure, Job, Machine, OutOfMemory, simulate_in
+from cells import Cell, Failure, Job, Machine, OutOfMemory, finish, simulate_in, without_allocator
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class ScriptMachine:
 
     def run(self, job: Script, allocator: str, trace: Path | None = None) -> Cell:
         """Raises Failure, OutOfMemory. The cell has neither settings nor figures."""
-        environment = {name: value for name, value in os.environ.items() if "PYTORCH_" not in name or "ALLOC" not in name}
+        environment = without_allocator(os.environ)
         program = [self._python, *job.arguments]
         if allocator == "hotpack":
             environment["HOTPACK_HOME"] = str(self._build)
@@ -47,11 +46,7 @@ class ScriptMachine:
             if allocator == "expandable":
                 environment["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
         where = f"{job.name} under {allocator}"
-        try:
-            done = subprocess.run(program, env=environment, cwd=ROOT, capture_output=True, text=True, errors="replace",
-                                  timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{where}: not finished after {self._timeout:.0f} s") from None
+        done = finish(program, environment, where, self._timeout)
         if done.returncode != 0:
             said = [line for line in done.stderr.splitlines() if line.strip()]
             kind = OutOfMemory if "out of memory" in done.stderr.lower() else Failure

@@ -1,5 +1,5 @@
-"""The part of `hotpack need --ranks` in the program: its process groups are fake ones, so that one process stands for a
-rank of many. Nothing is sent; what other ranks would send is what this one has, as far as PyTorch's fake group does so.
+"""The part of `hotpack need --ranks` in the program: its process groups become fake ones, so that one process is enough
+for one rank of many. Nothing is sent. A collective gives this rank its own data back, as if all had the same.
 
 Only with HOTPACK_NEED_RANKS in the environment. Nothing here imports torch at its own import.
 """
@@ -14,13 +14,13 @@ _started = False
 
 
 def wanted() -> int:
-    """How many ranks there are said to be; 0: the program's process groups are its own."""
+    """The number of ranks; 0: the program keeps its own process groups."""
     text = os.environ.get(_RANKS, "")
     return int(text) if text.isdigit() else 0
 
 
 def _options(fake: Any) -> Any:
-    """All ranks have the same data, where PyTorch's fake group can do so (torch 2.10)."""
+    """All ranks have the same data. An older PyTorch, without this option, leaves what is received as it was."""
     options = fake.FakeProcessGroup.Options()
     if hasattr(options, "simulate_uniform_ranks"):
         options.simulate_uniform_ranks = True
@@ -47,9 +47,9 @@ def start(torch: ModuleType) -> None:
                  pg_options=_options(fake_pg), **kept)
 
     def new_fake_group(ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None,
-                       **keywords: Any) -> Any:
+                       *more: Any, **keywords: Any) -> Any:
         keywords.pop("device_id", None)
-        return new_group(ranks, timeout, "fake", _options(fake_pg), **keywords)
+        return new_group(ranks, timeout, "fake", _options(fake_pg), *more[:2], **keywords)
 
     for module in (distributed, distributed_c10d, device_mesh):
         for name, function in (("init_process_group", init_fake), ("new_group", new_fake_group)):

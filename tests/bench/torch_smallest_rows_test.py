@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
@@ -60,6 +61,7 @@ class SmallestTest(DeviceSizeCase):
 # Stands in for a program that uses PyTorch: what it needs depends on the allocator.
 PROGRAM = """
 import os, sys
+if os.environ.keys() & {"PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_CUDA_ALLOC_CONF"}: sys.exit("ValueError: settings")
 if sys.argv[1] == "fails": sys.exit("ValueError: no data")
 expandable = os.environ.get("PYTORCH_ALLOC_CONF") == "expandable_segments:True"
 needed = 60 if "AS_HOTPACK" in os.environ else 64 if expandable else 70
@@ -91,6 +93,14 @@ class ScriptTest(DeviceSizeCase):
         self.assertIn("| train 'a b' |  | 50.0 | 60 | 64 | 70 |\n", render([row]))
         self.assertEqual(Smallest.from_json(row.as_json()), row)
         self.assertEqual(missed([self.take("x", expandable=62)]), ["train x, expandable segments: 62 (does not fit) MiB"])
+
+    def test_where_it_is_and_without_the_settings_of_this_shell(self):
+        before = Path.cwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.folder)
+        with unittest.mock.patch.dict(os.environ, PYTORCH_NO_CUDA_MEMORY_CACHING="1", PYTORCH_CUDA_ALLOC_CONF="backend:native"):
+            machine = ScriptMachine(FakeMachine(NEEDED), sys.executable, self.folder, 60)
+            self.assertEqual(missed([take(machine, Script.parse("train.py x"), self.folder)]), [])
 
     def test_a_program_that_fails_is_not_out_of_memory(self):
         with self.assertRaisesRegex(Failure, "train fails under hotpack: exit code 1: ValueError: no data"):

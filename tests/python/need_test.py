@@ -102,7 +102,7 @@ class ProgramTest(unittest.TestCase):
 
     def test_the_most_is_not_said_of_a_step_that_has_less(self):
         printed = self.need(before=500).stdout
-        self.assertRegex(printed, r"\nwith less memory, .*roofline: ")
+        self.assertRegex(printed, r"\nwith less memory, .*roofline: .*\n +[0-9.]+ MiB, 75 %   more is live outside the recorded step\n")
         self.assertNotIn("with less memory", self.need("--no-budgets", before=500).stdout)
         self.assertRegex(printed, r"live at most 500\.0 MiB, outside the recorded step\nof that step: [0-9.]+ MiB, in step 3, ")
 
@@ -132,7 +132,7 @@ class ProgramTest(unittest.TestCase):
         for each in budgets:
             self.assertEqual(each["budget"], need["pytorch"]["smallest_device"] * each["percent"] // 100)
             if each["found"]:
-                self.assertGreaterEqual(each["slower"], 1)
+                self.assertGreaterEqual(each["time_ratio"], 1)
                 self.assertLessEqual(each["arena"], each["budget"])
                 self.assertRegex(each["costs"], "^roofline: ")
                 self.assertGreater(each["recomputed"] + each["swapped"], 0)

@@ -5,8 +5,8 @@
 
 namespace hotpack {
 
-// Returns the path of hotpack-remat beside this program, whether it is there or not; empty if this program's own path
-// is unknown.
+// Returns the path of hotpack-remat, which is installed beside this program. The file may be missing. Empty: this
+// program's own path is unknown.
 std::string PlanProgram();
 
 }  // namespace hotpack

@@ -66,23 +66,23 @@ std::vector<std::string> WithValue(std::vector<std::string> command, const std::
   return command;
 }
 
-// Returns nothing, with *code set, if there is no answer.
-std::optional<NeedCase> RunCase(const SimulatedRunOptions& options, const std::string& value, int* code) {
-  std::optional<SimulatedRun> run = RunSimulated(options, code);
-  if (!run) return std::nullopt;
+// Runs the program and adds its case. Returns 0, or the exit code of a run that gives no answer.
+int AddCase(const SimulatedRunOptions& options, const std::string& value, NeedAnswer* answer) {
+  int code = 0;
+  std::optional<SimulatedRun> run = RunSimulated(options, &code);
+  if (!run) return code;
   const std::string name = options.run.command.front() + (value.empty() ? "" : " with " + value);
   if (run->code != 0) {
-    *code = run->code > 128 ? run->code : kExitBadUse;
-    FailRun(options.run, *code, name + " ended with code " + std::to_string(run->code) + " on the simulated device");
-    return std::nullopt;
+    return FailRun(options.run, run->code > 128 ? run->code : kExitBadUse,
+                   name + " ended with code " + std::to_string(run->code) + " on the simulated device");
   }
   if (!run->recording) {
-    *code = FailRun(options.run, kExitBadUse, name + ": " + run->no_recording);
-    return std::nullopt;
+    return FailRun(options.run, kExitBadUse, name + ": " + run->no_recording);
   }
   Need need = NeedOf(*run);
   need.communicates = options.ranks > 1;
-  return NeedCase{value, *std::move(run), std::move(need), {}};
+  answer->cases.push_back({value, *std::move(run), std::move(need), {}});
+  return 0;
 }
 
 // Returns what PyTorch's own allocator needs: the smallest device in bytes.
@@ -91,6 +91,11 @@ uint64_t PyTorchNeeds(const Need& need) {
     if (peer.name == "pytorch") return peer.smallest.bytes;
   }
   return need.comparison.hotpack.smallest.bytes;
+}
+
+// Returns the most that is live outside the recorded step, if that is more than in it; else 0. Bytes.
+uint64_t OutsideTheStep(const Need& need) {
+  return need.peak && need.peak->bytes < need.comparison.live_peak ? need.comparison.live_peak : 0;
 }
 
 // Returns the runs so far by their values; empty if some value is no whole number of at least 1, or is there twice.
@@ -136,10 +141,7 @@ int FindLargest(SimulatedRunOptions options, const Variation& variation, NeedAns
       return 0;
     }
     options.run.command = WithValue(command, variation.name, std::to_string(*next));
-    int code = 0;
-    std::optional<NeedCase> one = RunCase(options, std::to_string(*next), &code);
-    if (!one) return code;
-    answer->cases.push_back(*std::move(one));
+    if (const int code = AddCase(options, std::to_string(*next), answer); code != 0) return code;
   }
   return 0;
 }
@@ -159,10 +161,7 @@ int RunRanks(SimulatedRunOptions options, int ranks, NeedAnswer* answer) {
   answer->ranks = options.ranks = ranks;
   for (const int rank : RanksToRun(ranks)) {
     options.rank = rank;
-    int code = 0;
-    std::optional<NeedCase> one = RunCase(options, std::to_string(rank), &code);
-    if (!one) return code;
-    answer->cases.push_back(*std::move(one));
+    if (const int code = AddCase(options, std::to_string(rank), answer); code != 0) return code;
   }
   return 0;
 }
@@ -173,10 +172,7 @@ int RunValues(SimulatedRunOptions options, const Variation& variation, NeedAnswe
   const std::vector<std::string> command = options.run.command;
   for (const std::string& value : variation.values.empty() ? std::vector<std::string>{""} : variation.values) {
     options.run.command = WithValue(command, variation.name, value);
-    int code = 0;
-    std::optional<NeedCase> one = RunCase(options, value, &code);
-    if (!one) return code;
-    answer->cases.push_back(*std::move(one));
+    if (const int code = AddCase(options, value, answer); code != 0) return code;
   }
   return 0;
 }
@@ -210,7 +206,9 @@ int RunNeed(NeedArguments options) {
   }
   answer.detailed = DetailedCase(answer);
   NeedCase& shown = answer.cases[answer.detailed];
-  if (!options.no_budgets) shown.budgets = PlanBudgets(shown.run.graph, PyTorchNeeds(shown.need));
+  if (!options.no_budgets) {
+    shown.budgets = PlanBudgets(shown.run.graph, PyTorchNeeds(shown.need), OutsideTheStep(shown.need));
+  }
   const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
   fwrite(text.data(), 1, text.size(), stdout);
   return fits ? kExitDone : kExitFailed;

@@ -5,11 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "nlohmann/json.hpp"
 #include "tools/cli/child_process.h"
 #include "tools/cli/plan_program.h"
+#include "tools/need/read_text.h"
 #include "tools/run/run_program.h"
 
 namespace hotpack {
@@ -18,13 +18,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kTimeLimit = "2s";
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // A planner at work on one budget.
 struct Planning {
@@ -44,7 +37,7 @@ bool ReadBudgetPlan(const std::string& printed, BudgetPlan* plan) {
   const Json object = Json::parse(printed, nullptr, false);
   if (!object.is_object() || object.value("baseline_time", uint64_t{0}) == 0) return false;
   plan->found = true;
-  plan->slower = object.value("time", 0.0) / object.value("baseline_time", 1.0);
+  plan->time_ratio = object.value("time", 0.0) / object.value("baseline_time", 1.0);
   plan->arena = object.value("arena", uint64_t{0});
   plan->again = object.value("recomputed", uint64_t{0});
   plan->copied = object.value("swapped", uint64_t{0});
@@ -54,7 +47,7 @@ bool ReadBudgetPlan(const std::string& printed, BudgetPlan* plan) {
   return true;
 }
 
-BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole) {
+BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole, uint64_t outside) {
   BudgetPlans answer;
   const std::string program = PlanProgram();
   const TemporaryDirectory directory;
@@ -70,8 +63,9 @@ BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole) {
     Planning one;
     one.plan.percent = percent;
     one.plan.budget = whole * static_cast<uint64_t>(percent) / 100;
+    one.plan.outside = outside > one.plan.budget;
     one.out = directory.path() + "/plan." + std::to_string(percent);
-    one.pid = fork();
+    if (!one.plan.outside) one.pid = fork();
     if (one.pid == 0) {
       Execute({program, "plan", path, "--budget", std::to_string(one.plan.budget), "--swap", "--time-limit", kTimeLimit,
                "--json"},
@@ -80,7 +74,7 @@ BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole) {
     all.push_back(std::move(one));
   }
   for (Planning& one : all) {
-    if (EndsWell(one.pid)) ReadBudgetPlan(ReadAll(one.out), &one.plan);
+    if (EndsWell(one.pid)) ReadBudgetPlan(ReadText(one.out), &one.plan);
     answer.plans.push_back(std::move(one.plan));
   }
   return answer;

@@ -12,8 +12,9 @@ namespace hotpack {
 struct BudgetPlan {
   int percent = 0;            // of what PyTorch needs for the job as it is
   uint64_t budget = 0;        // bytes of the arena: weights and all
+  bool outside = false;       // more is live outside the recorded step: no plan of the step helps
   bool found = false;         // a plan was found within the time limit; otherwise nothing below is known
-  double slower = 0;          // the step's time over that of the program as it is
+  double time_ratio = 0;      // the step's time over that of the program as it is
   uint64_t arena = 0;         // bytes
   uint64_t again = 0;         // operators that are computed again
   uint64_t copied = 0;        // storages that are copied to the host
@@ -29,9 +30,9 @@ struct BudgetPlans {
 // Of what PyTorch needs for the job as it is.
 inline constexpr std::array<int, 3> kBudgetPercents = {75, 60, 50};
 
-// Plans for parts of `whole` bytes, two seconds at most. `graph`: the text of the graph's JSON. Returns no plans if
-// there is no graph, or if hotpack-remat cannot be started.
-BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole);
+// Plans for parts of `whole` bytes, two seconds at most. `graph`: the JSON text of a step's graph. `outside`: bytes that
+// are live at some moment outside that step. Returns no plans if there is no graph, or if hotpack-remat is missing.
+BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole, uint64_t outside);
 
 // Reads what `hotpack plan --json` printed. False: it is no plan.
 bool ReadBudgetPlan(const std::string& printed, BudgetPlan* plan);

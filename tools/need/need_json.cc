@@ -37,9 +37,9 @@ Json PeakJson(const NeedPeak& peak) {
 }
 
 Json BudgetJson(const BudgetPlan& plan, const std::string& costs) {
-  Json object = {{"percent", plan.percent}, {"budget", plan.budget}, {"found", plan.found}};
+  Json object = {{"percent", plan.percent}, {"budget", plan.budget}, {"found", plan.found}, {"outside", plan.outside}};
   if (!plan.found) return object;
-  object.update(Json{{"slower", plan.slower},
+  object.update(Json{{"time_ratio", plan.time_ratio},
                      {"costs", costs},
                      {"arena", plan.arena},
                      {"recomputed", plan.again},
@@ -99,7 +99,7 @@ Json NeedJson(const NeedAnswer& answer) {
   }
   object["parameter"] = answer.parameter;
   if (answer.ranks > 0) object["ranks"] = answer.ranks;
-  if (answer.fits) {
+  if (answer.fits && answer.ranks == 0) {
     object["largest"] = answer.largest ? Json(*answer.largest) : Json();
     object["largest_at_least"] = answer.largest_at_least;
   }

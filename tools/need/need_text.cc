@@ -160,10 +160,10 @@ void AddBudgets(const BudgetPlans& budgets, std::string* text) {
   for (const BudgetPlan& plan : budgets.plans) {
     Add(text, "%12.1f MiB, %2d %%", MiB(plan.budget), plan.percent);
     if (!plan.found) {
-      *text += "   no plan was found\n";
+      *text += plan.outside ? "   more is live outside the recorded step\n" : "   no plan was found\n";
       continue;
     }
-    Add(text, "   %.3f times the time; computed again: %s%s%s%s", plan.slower,
+    Add(text, "   %.3f times the time; computed again: %s%s%s%s", plan.time_ratio,
         CountText(plan.again, "operator").c_str(), plan.longest_again.empty() ? "" : ", longest ",
         plan.longest_again.c_str(), plan.copied == 0 ? "\n" : "");
     if (plan.copied > 0) {

@@ -6,12 +6,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "nlohmann/json.hpp"
 #include "runtime/persist/stats_file.h"
+#include "tools/need/read_text.h"
 #include "tools/run/run_program.h"
 
 namespace hotpack {
@@ -39,13 +38,6 @@ class EnvironmentScope {
  private:
   std::vector<std::string> before_;
 };
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // The first process that requests memory has the plain name; others append their process id.
 std::string PathOf(const std::string& path, int pid) {
