@@ -30,8 +30,8 @@ struct BudgetPlans {
 // Of what PyTorch needs for the job as it is.
 inline constexpr std::array<int, 3> kBudgetPercents = {75, 60, 50};
 
-// Plans for parts of `whole` bytes, two seconds at most. `graph`: the JSON text of a step's graph. `outside`: bytes that
-// are live at some moment outside that step. Returns no plans if there is no graph, or if hotpack-remat is missing.
+// Plans for parts of `whole` bytes, two seconds at most. `graph`: the JSON text of a graph. `outside`: bytes that
+// are live at some moment outside its step. Returns no plans if there is no graph, or if hotpack-remat is missing.
 BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole, uint64_t outside);
 
 // Reads what `hotpack plan --json` printed. False: it is no plan.
