@@ -67,7 +67,7 @@ dist.init_process_group("nccl", init_method="env://")
 pair = dist.new_group([0, 1], backend="gloo")
 everybodys = [None] * dist.get_world_size()
 dist.all_gather_object(everybodys, rank)
-print("rank", rank, "of", dist.get_world_size(), "on", f"cuda:{torch.cuda.current_device()},", "all have", everybodys, flush=True)
+print("rank", dist.get_rank(), "of", dist.get_world_size(), "on", f"cuda:{torch.cuda.current_device()},", "all have", everybodys, flush=True)
 model = DistributedDataParallel(torch.nn.Linear(1024, 1024).cuda(), device_ids=[rank])
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 while True:
