@@ -74,6 +74,8 @@ class PinsTest(unittest.TestCase):
         (self.root / "tools" / "python").mkdir(parents=True)
         for name in ("pins", "setup.bash"):
             shutil.copy(ROOT / "tools" / name, self.root / "tools" / name)
+        (self.root / "tests" / "support").mkdir(parents=True)
+        shutil.copy(ROOT / "tests" / "support" / "lean_torch.py", self.root / "tests" / "support")
         self.constraints = self.root / "tools" / "python" / "constraints.txt"
         self.build.mkdir()
         (self.build / "CTestTestfile.cmake").touch()
