@@ -117,11 +117,13 @@ def drain_autograd(torch: ModuleType) -> None:
     After a backward pass, the thread may still hold the last references to its graph, above all if the pass failed. If it
     requests the interpreter's lock during the shutdown, Python ends it in the middle of a destructor, and the process
     aborts ("terminate called without an active exception"). The thread does its work in order, so an empty backward pass
-    ends after that. It takes no memory. Without an earlier backward pass there is no such thread, and none is started."""
+    ends after that. It takes no memory. It goes past `Tensor.backward`, which lends the thread an object of its own.
+    Without an earlier backward pass there is no such thread, and none is started."""
     if not torch.cuda.is_initialized() or not _has_autograd_thread():
         return
     leaf = torch.empty(0, device="cuda", requires_grad=True)
-    leaf.backward(torch.empty(0, device="cuda"))
+    torch.autograd.Variable._execution_engine.run_backward(
+        (leaf,), (torch.empty(0, device="cuda"),), False, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
 def describe(options: argparse.Namespace, loop) -> dict[str, object]:

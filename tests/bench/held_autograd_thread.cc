@@ -1,5 +1,5 @@
 // For LD_PRELOAD under Python: holds PyTorch's autograd thread, once a backward pass has ended, until the interpreter
-// shuts down (at most two seconds). A busy machine does so now and then.
+// shuts down or the program lets it go (at most two seconds). A busy machine does so now and then.
 //
 // The thread ends a pass with notify_all (the pass's future), then notify_one (the queue of the thread that called
 // backward). It drops its graph after that.
@@ -7,10 +7,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 namespace {
 
+std::atomic<bool> let_go = false;
 thread_local bool pass_ended = false;
 
 template <class Function>
@@ -26,10 +28,16 @@ bool IsAutogradThread() {
 
 void AwaitShutdown() {
   static const auto is_finalizing = Find<int (*)()>(RTLD_DEFAULT, "_Py_IsFinalizing");
-  for (int left = 2000; left > 0 && is_finalizing != nullptr && is_finalizing() == 0; --left) usleep(1000);
+  for (int left = 2000; left > 0 && is_finalizing != nullptr && is_finalizing() == 0 && !let_go; --left) usleep(1000);
 }
 
 }  // namespace
+
+// Lets the thread go, and returns once it has had the time to do what was left, or to request the interpreter's lock.
+extern "C" __attribute__((visibility("default"))) void let_autograd_thread_go() {
+  let_go = true;
+  usleep(200000);
+}
 
 // std::condition_variable's members, by the names in libstdc++.
 extern "C" __attribute__((visibility("default"))) void _ZNSt18condition_variable10notify_allEv(void* condition) {

@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(sys.argv.pop(1)).resolve()
 HOLDER = BUILD / "tests" / "bench" / "libheld_autograd_thread.so"
 PROGRAM = """
+import ctypes
 import sys
+import time
 import torch
 import settings
 
@@ -41,21 +43,37 @@ except torch.OutOfMemoryError:
     print("out of memory", settings._has_autograd_thread())
 if sys.argv[1] == "drain":
     settings.drain_autograd(torch)
+
+class Late:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.2)
+
+if len(sys.argv) > 2:
+    # This thread keeps the interpreter's lock, whoever requests it, until the shutdown has begun, which deletes `late`.
+    late = Late()
+    sys.setswitchinterval(1000)
+    ctypes.PyDLL(sys.argv[2]).let_autograd_thread_go()
 sys.exit(3)
 """
 
 
-def run(argument: str) -> subprocess.CompletedProcess:
+def run(*arguments: str) -> subprocess.CompletedProcess:
     simgpu = BUILD / "lib" / "simgpu"
     environment = {**os.environ, "LD_PRELOAD": f"{HOLDER} {simgpu / 'libcudart.so.13'}", "LD_LIBRARY_PATH": str(simgpu),
                    "PYTHONPATH": str(ROOT / "bench" / "torch")}
-    return subprocess.run([sys.executable, "-c", PROGRAM, argument], env=environment, capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, capture_output=True, text=True,
                           timeout=200)
 
 
 class ExitTest(unittest.TestCase):
     def test_a_drained_thread_lets_the_process_end(self):
         done = run("drain")
+        self.assertEqual((done.returncode, done.stdout), (3, "out of memory True\n"), done.stderr)
+
+    def test_a_thread_that_requests_the_lock_before_the_shutdown_lets_the_process_end(self):
+        """Python ends a thread that waits for its lock when the shutdown begins, also one that drain_autograd's own pass
+        has held up."""
+        done = run("drain", str(HOLDER))
         self.assertEqual((done.returncode, done.stdout), (3, "out of memory True\n"), done.stderr)
 
     def test_no_thread_is_started_where_there_is_none(self):

@@ -49,9 +49,24 @@ class SmallestTest(DeviceSizeCase):
         self.assertEqual(os.environ["SIMGPU_MEMORY"], str(1 << 40))
         self.assertIn("| vit | 4 | 50.0 | 60 | 64 | 70 |\n", render([row]))
 
+    def test_the_real_one_is_found_from_any_prediction(self):
+        for predicted in (*range(2, 100, 2), 1000):
+            with self.subTest(predicted):
+                row = self.take(default=predicted)
+                self.assertEqual(row.predictions["default"].real, NEEDED["default"] * MIB)
+                tried = sum(name == "default" for name, _ in self.machine.tried)
+                self.assertLessEqual(tried, 2 + 2 * (abs(predicted - NEEDED["default"]) // 2).bit_length())
+        self.assertIn("| vit | 4 | 50.0 | 60 | 64 | 1000 (70) |\n", render([row]))
+
     def test_wrong_either_way(self):
-        self.assertEqual(missed([self.take(hotpack=58)]), ["vit, hotpack: 58 (does not fit) MiB"])
-        self.assertEqual(missed([self.take(default=72)]), ["vit, PyTorch: 72 (less fits) MiB"])
+        self.assertEqual(missed([self.take(hotpack=58)]), ["vit, hotpack: 58 (60) MiB"])
+        self.assertEqual(missed([self.take(default=74)]), ["vit, PyTorch: 74 (70) MiB"])
+
+    def test_a_step_is_allowed_for_pytorch_and_a_hundredth_for_hotpack(self):
+        self.assertEqual(missed([self.take(default=72, expandable=62)]), [])
+        with unittest.mock.patch.dict(NEEDED, hotpack=1000):
+            self.assertEqual(missed([self.take(hotpack=1010)]), [])
+            self.assertEqual(missed([self.take(hotpack=988)]), ["vit, hotpack: 988 (1000) MiB"])
 
     def test_as_json_and_back(self):
         row = self.take(expandable=62)
@@ -92,7 +107,7 @@ class ScriptTest(DeviceSizeCase):
         self.assertEqual(missed([row]), [])
         self.assertIn("| train 'a b' |  | 50.0 | 60 | 64 | 70 |\n", render([row]))
         self.assertEqual(Smallest.from_json(row.as_json()), row)
-        self.assertEqual(missed([self.take("x", expandable=62)]), ["train x, expandable segments: 62 (does not fit) MiB"])
+        self.assertEqual(missed([self.take("x", expandable=60)]), ["train x, expandable segments: 60 (64) MiB"])
 
     def test_where_it_is_and_without_the_settings_of_this_shell(self):
         before = Path.cwd()
