@@ -3,6 +3,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "simgpu/runtime/runtime.h"
 
@@ -15,6 +16,7 @@ namespace {
 struct Module {
   const void* fat_binary = nullptr;
   CUlibrary library = nullptr;
+  std::vector<const void*> hosts;  // the addresses of its functions and variables in the program
 };
 
 struct Function {
@@ -106,29 +108,37 @@ CUDART_INTERNAL void CUDARTAPI __cudaUnregisterFatBinary(void** handle) {
   Registry& r = TheRegistry();
   std::lock_guard<std::mutex> lock(r.mutex);
   const Module* module = reinterpret_cast<Module*>(handle);
-  std::erase_if(r.functions, [&](const auto& f) { return f.second.module == module; });
-  std::erase_if(r.variables, [&](const auto& v) { return v.second.module == module; });
+  for (const void* host : module->hosts) {
+    if (auto f = r.functions.find(host); f != r.functions.end() && f->second.module == module) r.functions.erase(f);
+    if (auto v = r.variables.find(host); v != r.variables.end() && v->second.module == module) r.variables.erase(v);
+  }
 }
 
 CUDART_INTERNAL void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int,
                                                       uint3*, uint3*, dim3*, dim3*, int*) {
   Registry& r = TheRegistry();
   std::lock_guard<std::mutex> lock(r.mutex);
-  r.functions[host] = {reinterpret_cast<Module*>(handle), name, nullptr};
+  auto* module = reinterpret_cast<Module*>(handle);
+  r.functions[host] = {module, name, nullptr};
+  module->hosts.push_back(host);
 }
 
 CUDART_INTERNAL void CUDARTAPI __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes,
                                                  int, int) {
   Registry& r = TheRegistry();
   std::lock_guard<std::mutex> lock(r.mutex);
-  r.variables[host] = {reinterpret_cast<Module*>(handle), name, nullptr, bytes};
+  auto* module = reinterpret_cast<Module*>(handle);
+  r.variables[host] = {module, name, nullptr, bytes};
+  module->hosts.push_back(host);
 }
 
 CUDART_INTERNAL void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int,
                                                         size_t bytes, int, int) {
   Registry& r = TheRegistry();
   std::lock_guard<std::mutex> lock(r.mutex);
-  r.variables[host] = {reinterpret_cast<Module*>(handle), name, host, bytes};
+  auto* module = reinterpret_cast<Module*>(handle);
+  r.variables[host] = {module, name, host, bytes};
+  module->hosts.push_back(host);
 }
 
 // Allocates the __managed__ variables of the module. The file's own type is char.

@@ -46,6 +46,14 @@ class LeanTorchTest(unittest.TestCase):
         self.assertEqual((lean, whole), ("False", "True"))
         self.assertEqual(sums, expected)
 
+    def test_nothing_is_collected_while_it_is_imported(self):
+        """Afterwards, a program that has switched collections off does not get them back."""
+        program = ("import gc; {}; before, passes = gc.isenabled(), []; gc.callbacks.append(lambda *_: passes.append(1)); "
+                   "import torch; print(len(passes) < 5, before == gc.isenabled())")
+        for first in ("pass", "gc.disable()"):
+            done = subprocess.run([sys.executable, "-c", program.format(first)], capture_output=True, text=True)
+            self.assertEqual(done.stdout, "True True\n", done.stderr)
+
     def test_a_program_that_compiles_has_all_of_it(self):
         (before, after, *sums), (_, _, *expected) = printed("compile"), printed("compile", whole=True)
         self.assertEqual((before, after), ("False", "True"))
