@@ -7,9 +7,10 @@
 
 namespace simgpu {
 
-// In pieces: a damaged `expected` must not decide how much memory is taken.
+// In pieces: a damaged `expected` must not decide how much memory is taken. Pages are taken as they are written.
 bool DecompressZstd(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out) {
   out->clear();
+  out->reserve(std::min(expected, 16 * bytes));
   const std::unique_ptr<ZSTD_DStream, size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(), &ZSTD_freeDStream);
   if (stream == nullptr) return false;
   std::vector<char> piece(ZSTD_DStreamOutSize());

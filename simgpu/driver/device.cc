@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/image.h"
 
 namespace simgpu {
 namespace {
@@ -62,9 +63,9 @@ int Attribute(CUdevice_attribute attribute, int device) {
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
       return 32;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      return 9;
+      return kComputeCapability / 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-      return 0;
+      return kComputeCapability % 10;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
       return 3;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:

@@ -114,18 +114,50 @@ void ReadEntry(const char* entry, uint16_t kind, uint32_t header, uint64_t paylo
   }
 }
 
-void ReadFatBinary(const char* data, Image* image) {
+struct FatEntry {
+  const char* data;
+  uint16_t kind;
+  uint32_t header;   // bytes
+  uint64_t payload;  // bytes
+  int capability;    // 10 * major + minor; 0: not said
+};
+
+std::vector<FatEntry> FatEntries(const char* data) {
   const uint16_t header = Read<uint16_t>(data, 6);
   const uint64_t bytes = Read<uint64_t>(data, 8);
-  // ELF entries first: they contain more than PTX.
+  std::vector<FatEntry> entries;
+  for (uint64_t at = 0; at + 16 <= bytes;) {
+    const char* entry = data + header + at;
+    const uint32_t entry_header = Read<uint32_t>(entry, 4);
+    const uint64_t payload = Read<uint64_t>(entry, 8);
+    if (entry_header < 16 || at + entry_header + payload > bytes) break;
+    const int capability = entry_header >= 32 ? static_cast<int>(Read<uint32_t>(entry, 28)) : 0;
+    entries.push_back({entry, Read<uint16_t>(entry, 0), entry_header, payload, capability});
+    at += entry_header + payload;
+  }
+  return entries;
+}
+
+// As the driver chooses: the ELF entries of the greatest compute capability of the device's major version that is not
+// above the device's. 0: there is none.
+int LoadedCapability(const std::vector<FatEntry>& entries) {
+  int best = 0;
+  for (const FatEntry& entry : entries) {
+    if (entry.kind != kEntryElf || entry.capability / 10 != kComputeCapability / 10) continue;
+    if (entry.capability <= kComputeCapability) best = std::max(best, entry.capability);
+  }
+  return best;
+}
+
+// Without code for the device, all that is there tells of the kernels: ELF entries first, which contain more than PTX.
+void ReadFatBinary(const char* data, Image* image) {
+  const std::vector<FatEntry> entries = FatEntries(data);
+  const int capability = LoadedCapability(entries);
   for (const uint16_t wanted : {kEntryElf, kEntryPtx}) {
-    for (uint64_t at = 0; at + 16 <= bytes;) {
-      const char* entry = data + header + at;
-      const uint32_t entry_header = Read<uint32_t>(entry, 4);
-      const uint64_t payload = Read<uint64_t>(entry, 8);
-      if (entry_header < 16 || at + entry_header + payload > bytes) break;
-      if (Read<uint16_t>(entry, 0) == wanted) ReadEntry(entry, wanted, entry_header, payload, image);
-      at += entry_header + payload;
+    for (const FatEntry& entry : entries) {
+      if (entry.kind != wanted) continue;
+      if (capability != 0 && (wanted != kEntryElf || entry.capability != capability)) continue;
+      ReadEntry(entry.data, wanted, entry.header, entry.payload, image);
     }
   }
 }

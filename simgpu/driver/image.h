@@ -8,6 +8,9 @@
 
 namespace simgpu {
 
+// The simulated devices' own: 10 * major + minor.
+constexpr int kComputeCapability = 90;
+
 struct KernelParameter {
   uint32_t offset = 0;  // bytes, in the parameter block
   uint32_t bytes = 0;
@@ -25,8 +28,9 @@ struct Image {
   bool incomplete = false;
 };
 
-// Reads `data`: a fat binary or its wrapper, an ELF image, or PTX text that ends with a null character. Returns false
-// for other data. The images contain their lengths, which must be right (as for the real driver).
+// Reads `data`: a fat binary or its wrapper, an ELF image, or PTX text that ends with a null character. Of a fat binary
+// only what the devices would load is read. Returns false for other data. The images contain their lengths, which must
+// be right (as for the real driver).
 bool ReadImage(const void* data, Image* image);
 
 // Adds the declarations of PTX text; known ones stay.
