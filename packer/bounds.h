@@ -25,7 +25,7 @@ Bytes LowerBound(const Instance& instance);
 // Returns a number of bytes, ≥ 1, such that the offsets and the height of some lowest placement are multiples of it. It
 // is the largest g that divides all sizes and pinned offsets and, for each alignment, divides it or is a multiple of
 // it. Rounding every offset of a placement down to a multiple of g keeps it valid and makes it no higher (proof:
-// docs/exact_model.md). The timeline must have blocks. O(n) per pass; few passes.
+// docs/research/exact_model.md). The timeline must have blocks. O(n) per pass; few passes.
 Bytes HeightUnit(const Timeline& timeline);
 
 }  // namespace hotpack

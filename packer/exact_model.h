@@ -12,7 +12,7 @@
 // - A pinned block has a fixed x_i.
 // - Two blocks with several residency intervals are a pair, with one z_ij, if any two of their intervals overlap.
 // - A pair of pinned blocks needs no rows (CheckInstance() refuses colliding pins).
-// docs/exact_model.md gives the reasons.
+// docs/research/exact_model.md gives the reasons.
 #pragma once
 
 #include <cstdint>

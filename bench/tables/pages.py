@@ -27,7 +27,7 @@ class Fault(Exception):
 def pages(root: Path) -> list[Path]:
     """Those that may have tables, in a fixed order. Long tables have pages of their own in docs/results."""
     found = [root / "README.md"]
-    for pattern in ("docs/*.md", "docs/results/*.md", "*/README.md"):
+    for pattern in ("docs/*.md", "docs/research/*.md", "docs/results/*.md", "*/README.md"):
         found += sorted(root.glob(pattern))
     return [path for path in found if path.is_file()]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/packing.md from placements that `hotpack pack ... --out FILE` wrote.
+"""Draws the pictures of docs/research/packing.md from placements that `hotpack pack ... --out FILE` wrote.
 
     hotpack pack docs/images/example.csv --algorithm best-fit --out best-fit.csv
     docs/images/draw.py skyline best-fit.csv docs/images/skyline.svg

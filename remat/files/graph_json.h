@@ -1,4 +1,4 @@
-// Graphs as JSON (docs/planner.md), and recorded steps of PyTorch, format hotpack-step (docs/graph_format.md).
+// Graphs as JSON (docs/plan.md), and recorded steps of PyTorch, format hotpack-step (docs/graph_format.md).
 //
 //   {"format": "hotpack-graph", "version": 1,
 //    "storages": [{"name": "x", "bytes": 4096, "given": true}, {"name": "y", "bytes": 4096}, ...],

@@ -94,7 +94,7 @@ TEST(DtrLogTest, FaultsAreOneLine) {
   for (const auto& each : cases) EXPECT_EQ(ParseDtrLog(each.text, "log").status().message(), each.error);
 }
 
-// The prototype's own measurements (docs/planner.md), in 10^6 bytes, within 0.5 %.
+// The prototype's own measurements (docs/research/planner.md), in 10^6 bytes, within 0.5 %.
 TEST(DtrLogTest, RecordedPeaks) {
   const char* shared = std::getenv("HOTPACK_SHARED");
   const std::filesystem::path folder =

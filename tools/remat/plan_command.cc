@@ -11,7 +11,7 @@ namespace hotpack {
 namespace {
 
 constexpr const char* kPlanGraphHelp =
-    "A graph as JSON (docs/planner.md), an operator log of the DTR prototype, a recording with launches, or a network "
+    "A graph as JSON (docs/plan.md), an operator log of the DTR prototype, a recording with launches, or a network "
     "such as resnet:50,batch=32 (--list-generators)";
 
 // Empty: it is one.

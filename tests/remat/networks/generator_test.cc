@@ -232,7 +232,7 @@ TEST(GeneratorTest, TheHelpNamesEveryKey) {
 
 // The page's table has every generator, and its keys' defaults.
 TEST(GeneratorTest, TheDocumentSaysTheSame) {
-  std::ifstream file(std::string(HOTPACK_SOURCE_DIR) + "/docs/networks.md");
+  std::ifstream file(std::string(HOTPACK_SOURCE_DIR) + "/docs/research/networks.md");
   std::map<std::string, std::string> rows;  // by name
   std::string text;
   for (std::string line; std::getline(file, line);) {
