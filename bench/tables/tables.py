@@ -112,16 +112,22 @@ def peers_agree_tight(results: Results, _: str) -> str:
     return agreement.render_tight([each for each in found if each.tight])
 
 
-_SMALLEST_COMMAND = "bench/torch/smallest --json bench/results/smallest_device.json"
+_SMALLEST_COMMANDS = {
+    "models": "bench/torch/smallest --json bench/results/smallest_device.json",
+    "programs": "bench/torch/smallest --script COMMAND --json bench/results/smallest_device_programs.json",
+}
 
 
-def smallest_device(results: Results, _: str) -> str:
-    written = results.newest(SMALLEST, lambda content: True)
+def smallest_device(results: Results, which: str) -> str:
+    if which not in _SMALLEST_COMMANDS:
+        raise Fault(f"smallest_device {which}: there are {' and '.join(_SMALLEST_COMMANDS)}")
+    written = results.newest(SMALLEST, lambda content: any((row["batch"] is None) == (which == "programs") for row in content["rows"]))
     if written is None:
-        return not_yet(_SMALLEST_COMMAND)
+        return not_yet(_SMALLEST_COMMANDS[which])
     found = [smallest_rows.Smallest.from_json(row) for row in written["rows"]]
-    versions = ", ".join(sorted({each.torch for each in found if each.torch is not None}))
-    return f"{origin(written)} PyTorch {versions}, {written['steps']} steps; MiB.\n\n{smallest_rows.render(found)}"
+    versions = "".join(f" PyTorch {version}," for version in sorted({each.torch for each in found if each.torch is not None}))
+    steps = f" {written['steps']} steps;" if which == "models" else ""
+    return f"{origin(written)}{versions}{steps} MiB.\n\n{smallest_rows.render(found)}"
 
 
 def _packed(results: Results, section: str) -> dict | None:
@@ -185,7 +191,7 @@ _TABLES: dict[str, tuple[_Maker, bool]] = {  # name -> what makes it, and whethe
     "largest_batch": (largest_batch, False),
     "peers_agree": (peers_agree, False),
     "peers_agree_tight": (peers_agree_tight, False),
-    "smallest_device": (smallest_device, False),
+    "smallest_device": (smallest_device, True),
     "packer": (packer, True),
     "packer_brief": (packer_brief, False),
     "planner_brief": (plan_tables.planner_brief, False),

@@ -16,9 +16,9 @@ class Script(Job):
 
     @classmethod
     def parse(cls, command: str) -> Script:
-        """From a shell's words. Raises Failure if the first of them is no file."""
+        """From a shell's words, with its variables: '$JOBS/train.py'. Raises Failure if the first of them is no file."""
         try:
-            words = shlex.split(command)
+            words = [os.path.expandvars(word) for word in shlex.split(command)]
         except ValueError as error:
             raise Failure(f"{command}: {error}") from None
         if not words or not Path(words[0]).is_file():

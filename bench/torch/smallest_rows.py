@@ -1,12 +1,13 @@
-"""One model's comparison for `smallest`: the smallest device that `hotpack compare` predicts for an allocator, and runs of
-PyTorch on devices of that size and of one step less."""
+"""One model's comparison for `smallest`: the smallest device that `hotpack compare` predicts for an allocator, and the
+smallest on which PyTorch runs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from cells import Job, Machine, OutOfMemory
@@ -20,13 +21,10 @@ STEP = 2 * _MIB
 
 @dataclass
 class Prediction:
-    smallest: int  # bytes, predicted
-    fits: bool  # a real run on a device of that size
-    less_fits: bool  # ... of one step less
+    """Bytes, both multiples of a step."""
 
-    @property
-    def right(self) -> bool:
-        return self.fits and not self.less_fits
+    smallest: int  # predicted
+    real: int  # the smallest device on which the job ran
 
 
 @dataclass
@@ -56,8 +54,28 @@ def _memory(bytes_: int) -> Iterator[None]:
         os.environ["SIMGPU_MEMORY"] = before
 
 
+def _smallest(fits: Callable[[int], bool], predicted: int) -> int:
+    """Returns the smallest size that fits, in bytes: two calls if it is `predicted`, else twice the logarithm of the
+    difference in steps."""
+    if fits(predicted):
+        large, step = predicted, STEP
+        while large - step > 0 and fits(large - step):
+            large, step = large - step, 2 * step
+        small = max(0, large - step)
+    else:
+        small, step = predicted, STEP
+        while not fits(small + step):
+            small, step = small + step, 2 * step
+        large = small + step
+    while large - small > STEP:
+        middle = small + (large - small) // (2 * STEP) * STEP
+        small, large = (small, middle) if fits(middle) else (middle, large)
+    return large
+
+
 def take(machine: Machine, job: Job, folder: Path) -> Smallest:
-    """Makes one run that records, and two for each allocator. `machine`: simulated, hotpack by "enable". Raises Failure."""
+    """Makes one run that records, and two or more for each allocator. `machine`: simulated, hotpack by "enable". Raises
+    Failure."""
     trace = folder / "recording.trace"
     cell = machine.run(job, "hotpack", trace)
     compared = machine.compare(trace, tuple(peer for peer in ALLOCATORS.values() if peer != "hotpack"), smallest=True)
@@ -72,15 +90,14 @@ def take(machine: Machine, job: Job, folder: Path) -> Smallest:
 
     predictions = {}
     for allocator, row in ALLOCATORS.items():
-        smallest = compared["rows"][row]["smallest_device"]
-        predictions[allocator] = Prediction(smallest, fits(allocator, smallest), fits(allocator, smallest - STEP))
+        predicted = compared["rows"][row]["smallest_device"]
+        predictions[allocator] = Prediction(predicted, _smallest(partial(fits, allocator), predicted))
     return Smallest(job.model, cell.settings["batch"], cell.settings["torch"], compared["live_peak"], predictions)
 
 
 def _cell(prediction: Prediction) -> str:
-    if prediction.right:
-        return f"{prediction.smallest / _MIB:.0f}"
-    return f"{prediction.smallest / _MIB:.0f} ({'less fits' if prediction.fits else 'does not fit'})"
+    real = "" if prediction.real == prediction.smallest else f" ({prediction.real / _MIB:.0f})"
+    return f"{prediction.smallest / _MIB:.0f}{real}"
 
 
 def render(rows: list[Smallest]) -> str:
@@ -92,6 +109,13 @@ def render(rows: list[Smallest]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _is_wrong(name: str, prediction: Prediction) -> bool:
+    allowed = 0.01 * prediction.real if name == "hotpack" else STEP
+    return abs(prediction.smallest - prediction.real) > allowed
+
+
 def missed(rows: list[Smallest]) -> list[str]:
+    """What is off by more than a step, and for hotpack by more than 1 %: hotpack moves to its plan at a time that the clock
+    has a part in."""
     return [f"{row.model}, {_TITLES[name]}: {_cell(row.predictions[name])} MiB"
-            for row in rows for name in ALLOCATORS if not row.predictions[name].right]
+            for row in rows for name in ALLOCATORS if _is_wrong(name, row.predictions[name])]

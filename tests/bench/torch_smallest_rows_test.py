@@ -121,6 +121,11 @@ class ScriptTest(DeviceSizeCase):
         with self.assertRaisesRegex(Failure, "train fails under hotpack: exit code 1: ValueError: no data"):
             self.take("fails")
 
+    def test_variables_of_the_environment(self):
+        with unittest.mock.patch.dict(os.environ, JOBS=str(self.folder), SIZE="8"):
+            self.assertEqual(Script.parse("$JOBS/train.py --batch $SIZE"), Script("train --batch 8", (
+                f"{self.folder}/train.py", "--batch", "8")))
+
     def test_what_is_no_program(self):
         for command in ("", "/nowhere/train.py 1", "'train.py"):
             with self.assertRaises(Failure):
