@@ -78,6 +78,7 @@ PROGRAM = """
 import os, sys
 if os.environ.keys() & {"PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_CUDA_ALLOC_CONF"}: sys.exit("ValueError: settings")
 if sys.argv[1] == "fails": sys.exit("ValueError: no data")
+if sys.argv[1] == "reported" and os.environ.get("SIMGPU_CHECK") != "0" and "AS_HOTPACK" not in os.environ: sys.exit(97)
 expandable = os.environ.get("PYTORCH_ALLOC_CONF") == "expandable_segments:True"
 needed = 60 if "AS_HOTPACK" in os.environ else 64 if expandable else 70
 if int(os.environ["SIMGPU_MEMORY"]) < needed << 20: sys.exit("torch.OutOfMemoryError: CUDA out of memory.")
@@ -120,6 +121,9 @@ class ScriptTest(DeviceSizeCase):
     def test_a_program_that_fails_is_not_out_of_memory(self):
         with self.assertRaisesRegex(Failure, "train fails under hotpack: exit code 1: ValueError: no data"):
             self.take("fails")
+
+    def test_pytorchs_own_allocator_is_not_judged(self):
+        self.assertEqual(missed([self.take("reported")]), [])
 
     def test_variables_of_the_environment(self):
         with unittest.mock.patch.dict(os.environ, JOBS=str(self.folder), SIZE="8"):
