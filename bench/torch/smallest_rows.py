@@ -77,6 +77,7 @@ def take(machine: Machine, job: Job, folder: Path) -> Smallest:
     """Makes one run that records, and two or more for each allocator. `machine`: simulated, hotpack by "enable". Raises
     Failure."""
     trace = folder / "recording.trace"
+    trace.unlink(missing_ok=True)  # hotpack writes over no other job's
     cell = machine.run(job, "hotpack", trace)
     compared = machine.compare(trace, tuple(peer for peer in ALLOCATORS.values() if peer != "hotpack"), smallest=True)
 

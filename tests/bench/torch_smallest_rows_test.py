@@ -20,26 +20,33 @@ class FakeMachine:
     """The allocators need what NEEDED has; the predictions are `predicted`, in MiB."""
 
     def __init__(self, predicted):
-        self.predicted, self.tried = predicted, []
+        self.predicted, self.tried, self.recorded = predicted, [], []
 
     def run(self, job, allocator, trace=None):
         memory = int(os.environ["SIMGPU_MEMORY"])
         if trace is None:
             self.tried.append((allocator, memory // MIB))
+        elif not trace.exists():  # as hotpack: an older recording stays
+            trace.write_text(job.model)
         if memory < NEEDED[allocator] * MIB:
             raise OutOfMemory("full")
         return Cell({"batch": 4, "torch": "2.0"}, {})
 
     def compare(self, trace, peers, capacity=None, smallest=False):
         assert smallest and "hotpack" not in peers
+        self.recorded.append(trace.read_text() if trace.exists() else "")
         rows = {row: {"smallest_device": self.predicted[allocator] * MIB} for allocator, row in ALLOCATORS.items()}
         return {"live_peak": 50 * MIB, "rows": rows}
 
 
 class SmallestTest(DeviceSizeCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
     def take(self, **predicted):
         self.machine = FakeMachine({**NEEDED, **predicted})
-        return take(self.machine, Job("vit"), Path("folder"))
+        return take(self.machine, Job("vit"), self.folder)
 
     def test_right(self):
         row = self.take()
@@ -57,6 +64,12 @@ class SmallestTest(DeviceSizeCase):
                 tried = sum(name == "default" for name, _ in self.machine.tried)
                 self.assertLessEqual(tried, 2 + 2 * (abs(predicted - NEEDED["default"]) // 2).bit_length())
         self.assertIn("| vit | 4 | 50.0 | 60 | 64 | 1000 (70) |\n", render([row]))
+
+    def test_each_prediction_is_of_the_jobs_own_recording(self):
+        machine = FakeMachine(NEEDED)
+        for model in ("vit", "llama"):
+            take(machine, Job(model), self.folder)
+        self.assertEqual(machine.recorded, ["vit", "llama"])
 
     def test_wrong_either_way(self):
         self.assertEqual(missed([self.take(hotpack=58)]), ["vit, hotpack: 58 (60) MiB"])
