@@ -19,10 +19,10 @@ HOTPACK = str(BUILD / "bin" / "hotpack")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pytorch.md"
 
 
-def read_examples() -> "dict[str, list[str]]":
+def read_examples() -> dict[str, list[str]]:
     """The section's code blocks by the bold name before them."""
     section = PAGE.read_text().partition("\n## With your framework\n")[2].partition("\n## ")[0]
-    found: "dict[str, list[str]]" = {}
+    found: dict[str, list[str]] = {}
     name = ""
     for bold, text in re.findall(r"^\*\*([^*]+)\*\*|^```\w*\n(.*?)^```$", section, re.MULTILINE | re.DOTALL):
         if bold:
@@ -211,7 +211,7 @@ class FrameworksTest(unittest.TestCase):
         assert done.returncode == 0, done.stderr
         cls.answers = json.loads(done.stdout.splitlines()[-1])
 
-    def served(self, name: str, figures: "dict[str, int]") -> None:
+    def served(self, name: str, figures: dict[str, int]) -> None:
         self.assertTrue(figures["enabled"])
         self.assertEqual(figures["steps"], STEPS[name])
         self.assertEqual(figures["marks"], figures["steps"] - 1, "the first step ends nothing")
