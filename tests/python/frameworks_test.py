@@ -112,6 +112,14 @@ assert type(group) is torch.distributed.ProcessGroupNCCL, type(group)
 torch.distributed.destroy_process_group()
 """
 
+CHOSEN = """
+import hotpack
+hotpack.enable()
+from torch.distributed import distributed_c10d
+assert "NCCL" not in distributed_c10d.Backend._plugins or not hasattr(distributed_c10d, "ProcessGroupNCCL2")
+assert getattr(distributed_c10d, "ProcessGroupNCCL2", type) is getattr(torch.distributed, "ProcessGroupNCCL2", type)
+"""
+
 # Reads {name: [setup, example]}, and prints {name: figures, or only the status}. Its arguments are modules.
 HARNESS = """
 import gc, importlib, json, os, sys, tempfile, time, traceback
@@ -191,7 +199,9 @@ class FrameworksTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.examples = read_examples()
-        jobs = {"NCCL": (PROGRAM, NCCL)}
+        unset = 'os.environ.pop("TORCH_DIST_USE_NCCL2", None)\n'
+        chosen = 'os.environ["TORCH_DIST_USE_NCCL2"] = "1"\n'
+        jobs = {"NCCL": (PROGRAM + unset, NCCL), "NCCL as chosen": (PROGRAM + chosen, CHOSEN)}
         for name, blocks in cls.examples.items():
             text = "".join(block for block in blocks if not block.startswith("hotpack run "))
             if name == "Jupyter":
@@ -237,6 +247,9 @@ class FrameworksTest(unittest.TestCase):
 
     def test_nccl_is_the_backend_that_works_with_a_pluggable_allocator(self):
         self.assertEqual(self.answers["NCCL"]["status"], 0, self.said)
+
+    def test_the_environments_choice_of_nccl_stays(self):
+        self.assertEqual(self.answers["NCCL as chosen"]["status"], 0, self.said)
 
     def test_the_command(self):
         command, _ = self.examples["DDP"]
