@@ -51,7 +51,9 @@ def step() -> None:
 
 @contextlib.contextmanager
 def interrupted() -> "Iterator[None]":
-    """Within it requests are not part of any iteration: for a validation or a checkpoint. May be nested."""
+    """Within it requests are not part of any iteration: for what never repeats, such as a checkpoint.
+
+    May be nested. It is a decorator too: `@hotpack.interrupted()`."""
     core().hotpack_interrupt()
     try:
         yield

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Callable
 from types import ModuleType
 
-from . import _cudnn, _figures, _marks, _snapshot, _streams, _versions
+from . import _cudnn, _figures, _marks, _nccl, _snapshot, _streams, _versions
 from ._errors import Error
 from ._library import core, find, torch_library
 from ._simulate import driver_simulated, simulated
@@ -60,6 +60,7 @@ def enable(*, mark_steps: bool = True) -> None:
     _register(torch, library)
     _answer(torch)
     _cudnn.keep_benchmark_off(torch)
+    _nccl.use_older_backend(torch)
     _streams.tell_of_external_streams(torch)
     _share_tensors(torch)
     if mark_steps:
