@@ -25,9 +25,9 @@ constexpr uint64_t kMerges = 24, kMergesPart = 8;  // so many, and one more for 
 // --- what to learn from ----------------------------------------------------------------------------------------------
 
 bool EnvelopeServer::NoteMark(uint64_t count, bool planning) {
-  const uint64_t requests = stats_->planned() + stats_->dynamic();
-  const uint64_t asked = requests - requests_at_mark_, planned = stats_->planned() - planned_at_mark_;
-  requests_at_mark_ = requests;
+  // Requests of an interruption are not in the history: no plan could serve them.
+  const uint64_t asked = count - requests_at_mark_, planned = stats_->planned() - planned_at_mark_;
+  requests_at_mark_ = count;
   planned_at_mark_ = stats_->planned();
   const bool had_script = std::exchange(plans_at_mark_, stats_->plans()) > 0;
   if (asked == 0) return false;

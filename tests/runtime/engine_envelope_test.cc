@@ -124,6 +124,25 @@ uint64_t WaitsForAnotherStream(bool avoid, hotpack_stats* stats) {
   return waits;
 }
 
+// A validation that the program keeps out of every iteration is no reason to plan again.
+TEST(EngineEnvelope, RequestsOfInterruptionsAreNotMissed) {
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  for (int i = 1; i <= 60; ++i) {
+    job.Play([&] {
+      if (i % 10 == 0) {
+        job.engine().Interrupt();
+        for (int k = 0; k < 1000; ++k) job.Touch((100 + k) * kKiB);
+        job.engine().Resume();
+      }
+      Step(&job, 30);
+    });
+  }
+  const hotpack_stats stats = job.engine().Stats();
+  EXPECT_EQ(stats.plans, 1u);
+  EXPECT_EQ(stats.envelope_entries, 0u);
+  EXPECT_GE(stats.planned, 55u * 41);
+}
+
 TEST(EngineEnvelope, KeepsStreamsApart) {
   hotpack_stats together, apart;
   const uint64_t before = WaitsForAnotherStream(false, &together), after = WaitsForAnotherStream(true, &apart);
