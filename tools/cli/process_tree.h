@@ -1,0 +1,22 @@
+// The running processes, as /proc has them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hotpack {
+
+// Returns the ids of all processes, in ascending order. O(processes).
+std::vector<int> AllProcesses();
+
+// Returns the children of a process, and their descendants. A process whose parent has ended is not among them.
+// O(processes).
+std::vector<int> Descendants(int pid);
+
+// Returns false if the process has ended. One that its parent has not waited for has ended.
+bool IsRunning(int pid);
+
+// Returns the name of the process's program (at most 15 bytes); empty: there is no such process.
+std::string ProgramName(int pid);
+
+}  // namespace hotpack
