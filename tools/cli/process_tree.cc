@@ -1,10 +1,12 @@
 #include "tools/cli/process_tree.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -18,8 +20,7 @@ struct Status {
 
 // Of /proc/PID/stat: "PID (NAME) STATE PARENT ...", where the name may have any characters.
 Status StatusOf(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string text = ProcessFile(pid, "stat");
   Status status;
   const size_t name_end = text.rfind(')');
   if (name_end != std::string::npos) std::istringstream(text.substr(name_end + 1)) >> status.state >> status.parent;
@@ -61,10 +62,21 @@ bool IsRunning(int pid) {
   return state != 'Z' && state != 'X' && state != 'x';
 }
 
+std::string ProcessFile(int pid, const char* name, int* error) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string text;
+  char piece[4096];
+  ssize_t got = file < 0 ? -1 : 1;
+  while (got > 0 && (got = read(file, piece, sizeof(piece))) > 0) text.append(piece, static_cast<size_t>(got));
+  if (error != nullptr) *error = got < 0 ? errno : 0;
+  if (file >= 0) close(file);
+  return text;
+}
+
 std::string ProgramName(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::string name;
-  std::getline(file, name);
+  std::string name = ProcessFile(pid, "comm");
+  if (name.ends_with('\n')) name.pop_back();
   return name;
 }
 

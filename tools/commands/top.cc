@@ -53,8 +53,8 @@ std::string Named(int pid) { return "process " + std::to_string(pid) + " (" + Pr
 
 constexpr char kStart[] = "start it by hotpack run, or with HOTPACK_STATS_DIR=DIRECTORY";
 
-// Why there are no figures of the process or of all of them (0).
-std::string WhyNoFigures(int root, const std::map<Found, std::vector<int>>& others) {
+// Why there are no figures of the process, or of any (0) in the directory (empty: anywhere).
+std::string WhyNoFigures(int root, const std::string& directory, const std::map<Found, std::vector<int>>& others) {
   const auto first = [&](Found found) {
     const auto there = others.find(found);
     return there == others.end() ? 0 : there->second.front();
@@ -69,6 +69,7 @@ std::string WhyNoFigures(int root, const std::map<Found, std::vector<int>>& othe
     return Named(pid) + " has hotpack, which keeps its figures to itself: " + kStart;
   }
   if (root != 0) return Named(root) + " does not run under hotpack, nor does a child of it: " + kStart;
+  if (!directory.empty()) return "no running process keeps its figures in HOTPACK_STATS_DIR, " + directory;
   return std::string("no process runs under hotpack: ") + kStart;
 }
 
@@ -137,13 +138,13 @@ int RunTop(const TopArguments& options) {
     return options.pid != 0 && watch.others().contains(Found::kNoRequest) && !watch.others().contains(Found::kDenied);
   };
   if (terminal && !options.json && processes.empty() && expected()) {
-    fprintf(stderr, "hotpack top: %s: waiting\n", WhyNoFigures(options.pid, watch.others()).c_str());
+    fprintf(stderr, "hotpack top: %s: waiting\n", WhyNoFigures(options.pid, directory, watch.others()).c_str());
     while (processes.empty() && expected()) {
       wait();
       processes = watch.Read();
     }
   }
-  if (processes.empty()) return FailTop(WhyNoFigures(options.pid, watch.others()));
+  if (processes.empty()) return FailTop(WhyNoFigures(options.pid, directory, watch.others()));
   if (options.json) {
     PrintJson(processes);
     return kExitDone;

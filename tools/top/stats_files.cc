@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -16,11 +14,9 @@
 namespace hotpack {
 namespace {
 
-std::string Proc(int pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
-
 // As the process itself has its id: the innermost of its namespaces.
 std::string OwnId(int pid) {
-  std::ifstream status(Proc(pid, "status"));
+  std::istringstream status(ProcessFile(pid, "status"));
   std::string own = std::to_string(pid);
   for (std::string line; std::getline(status, line);) {
     if (line.rfind("NSpid:", 0) != 0) continue;
@@ -32,8 +28,7 @@ std::string OwnId(int pid) {
 
 // A process that began without hotpack may have got HOTPACK_STATS_DIR later. Then its files say so.
 bool BeganWithDirectory(int pid) {
-  std::ifstream file(Proc(pid, "environ"), std::ios::binary);
-  const std::string variables = std::string(1, '\0') + std::string(std::istreambuf_iterator<char>(file), {});
+  const std::string variables = std::string(1, '\0') + ProcessFile(pid, "environ");
   const std::string name = std::string(1, '\0') + "HOTPACK_STATS_DIR=";
   const size_t at = variables.find(name);
   return at != std::string::npos && variables.c_str()[at + name.size()] != '\0';
@@ -49,9 +44,8 @@ std::string Descriptor(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 }  // namespace
 
 StatsFiles::StatsFiles(int pid) : pid_(pid) {
-  errno = 0;
-  std::ifstream maps(Proc(pid, "maps"));
-  const bool denied = !maps && errno == EACCES;
+  int error = 0;
+  std::istringstream maps(ProcessFile(pid, "maps", &error));
   const std::string own = "/stats." + OwnId(pid);
   bool library = false;
   for (std::string line; std::getline(maps, line);) {
@@ -60,11 +54,11 @@ StatsFiles::StatsFiles(int pid) : pid_(pid) {
     const std::string path = line.substr(slash);
     library = library || IsLibrary(path);
     // A child has mapped its parent's file as well, after fork.
-    if (path.ends_with(own) || path.ends_with(own + ".library")) Open(Proc(pid, "root") + path);
+    if (path.ends_with(own) || path.ends_with(own + ".library")) Open("/proc/" + std::to_string(pid) + "/root" + path);
   }
   Judge();
   if (!files_.empty()) return;
-  found_ = denied ? Found::kDenied : Found::kNoHotpack;
+  found_ = error == EACCES ? Found::kDenied : Found::kNoHotpack;
   if (library) found_ = BeganWithDirectory(pid) ? Found::kNoRequest : Found::kNoDirectory;
   if (!IsRunning(pid)) found_ = Found::kNoProcess;
 }
