@@ -24,7 +24,7 @@ namespace {
 // The recording of one context.
 struct ContextRecording {
   TraceWriter* trace = nullptr;  // never freed; null: it could not be made, or it is closed
-  StatsSlot* slot = nullptr;    // for `hotpack record`; may be null
+  StatsSlot* slot = nullptr;     // for `hotpack record`; may be null
   uint64_t next_id = 0;
   uint64_t live = 0;
   uint64_t start_ns = 0;

@@ -9,7 +9,7 @@
 
 namespace hotpack_test {
 
-// Returns what `work` leaves on the terminal that is its standard output and its stderr, in a child; *status of waitpid.
+// Returns what `work` leaves on the terminal that is its standard output and stderr, in a child; *status of waitpid.
 template <typename Work>
 std::string OnTerminal(Work work, int* status, unsigned short columns = 80) {
   int terminal = -1;

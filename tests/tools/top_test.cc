@@ -161,9 +161,8 @@ TEST_F(Top, ATableOfOneProcess) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> lines = LinesOf(outcome.out);
   ASSERT_EQ(lines.size(), 3u) << outcome.out;
-  EXPECT_THAT(Words(lines[2]),
-              testing::ElementsAre(std::to_string(child.pid()), "top_test", "100.0", "25.0", "75.0", "%", "200.0",
-                                   "101.0", "75.00", "%", "2000", "7", "-", "11"));
+  EXPECT_THAT(Words(lines[2]), testing::ElementsAre(std::to_string(child.pid()), "top_test", "100.0", "25.0", "75.0",
+                                                    "%", "200.0", "101.0", "75.00", "%", "2000", "7", "-", "11"));
   const json found = JsonOf(Of(child, {"--json"}));
   ASSERT_EQ(found["processes"].size(), 1u);
   EXPECT_EQ(found["processes"][0]["pid"], child.pid());

@@ -78,12 +78,9 @@ void PrintJson(const std::vector<WatchedFigures>& all) {
   Json list = Json::array();
   for (const WatchedFigures& figures : all) {
     const ProcessStats& process = figures.process;
-    Json object = {{"pid", process.pid},
-                   {"program", process.program},
-                   {"arenas", process.arenas},
-                   {"held", process.current.held},
-                   {"live", process.current.live},
-                   {"driver_calls", process.current.driver_calls}};
+    Json object = {{"pid", process.pid},           {"program", process.program},
+                   {"arenas", process.arenas},     {"held", process.current.held},
+                   {"live", process.current.live}, {"driver_calls", process.current.driver_calls}};
     object.update(Json::parse(StatsJson(process.stats, nullptr)));
     list.push_back(std::move(object));
   }
@@ -164,8 +161,7 @@ int RunTop(const TopArguments& options) {
 void AddTopCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<TopArguments>();
   CLI::App* command = app.add_subcommand("top", "Shows the figures of running processes, again and again");
-  command
-      ->add_option("PID", options->pid, "The process, with its children; by default all processes under hotpack")
+  command->add_option("PID", options->pid, "The process, with its children; by default all processes under hotpack")
       ->check(CLI::Range(1, INT_MAX));
   CLI::Option* json = command->add_flag("--json", options->json, "Print one reading as one object; bytes");
   command->add_option("--interval", options->interval, "Time between two tables, such as 2 (seconds) or 500ms")

@@ -35,7 +35,7 @@ class StatsFiles {
   int pid() const { return pid_; }  // as this process sees it
   // Returns false if the process has ended, or has removed its files, as the end of its `hotpack run` does.
   bool Active() const;
-  // Reads the figures of both libraries together (Combine). Returns false if no file is complete. `stats->pid` is pid().
+  // Reads the figures of both libraries together (Combine), with pid() for the id. Returns false if none is complete.
   bool Read(ProcessStats* stats) const;
 
  private:
