@@ -145,6 +145,7 @@ void EndRecording(CUcontext context) noexcept {
   const auto found = all->contexts.find(context);
   if (found == all->contexts.end()) return;
   Close(&found->second);
+  if (found->second.slot != nullptr) Set(&found->second.slot->current.live, 0);
   all->contexts.erase(found);
   std::erase_if(all->blocks, [context](const auto& entry) { return entry.second.context == context; });
 }

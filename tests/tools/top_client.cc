@@ -1,5 +1,6 @@
-// The program that `hotpack top` watches: top_client. It makes 20 equal iterations, prints its figures and waits for a
-// line on standard input. It does so until it reads something else.
+// The program that `hotpack top` watches: top_client [end]. It makes 20 equal iterations, prints its figures and waits for a
+// line on standard input. It does so until it reads something else. With `end`
+// it then ends the context, prints a line and waits for another one.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -38,7 +39,7 @@ void Iterate() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
   driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) return 1;
   void* context = nullptr;
@@ -57,5 +58,10 @@ int main() {
            static_cast<unsigned long long>(memory.reserved), static_cast<unsigned long long>(memory.live));
     fflush(stdout);
   } while (getchar() == '\n');
+  if (argc == 1) return 0;
+  Call("cuDevicePrimaryCtxRelease_v2", 0);
+  printf("ended\n");
+  fflush(stdout);
+  getchar();
   return 0;
 }

@@ -1,6 +1,7 @@
 // `hotpack top`: of processes of this test's own that keep files of figures, and of a program under `hotpack run`.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "tests/tools/command_folder.h"
 #include "tests/tools/on_terminal.h"
 #include "tests/tools/subcommand.h"
+#include "tools/cli/child_process.h"
 #include "tools/cli/process_tree.h"
 #include "tools/top/top_table.h"
 
@@ -67,7 +69,8 @@ class Child {
     char line[256] = {};
     return fgets(line, sizeof(line), out_) != nullptr ? line : "";
   }
-  void WriteLine() { ASSERT_EQ(write(in_, "\n", 1), 1); }
+  void Write(char c) { ASSERT_EQ(write(in_, &c, 1), 1); }
+  void WriteLine() { Write('\n'); }
   // Returns the exit code.
   int End() {
     if (in_ < 0) return code_;
@@ -267,15 +270,22 @@ TEST_F(Top, AnotherVersion) {
 
 TEST_F(Top, AProcessOfAnotherUser) {
   if (geteuid() != 0 || access("/usr/bin/setpriv", X_OK) != 0) GTEST_SKIP() << "needs root and setpriv";
-  Child child([&] { KeepFigures(MakeFigures(Folder(), kMiB)); });
+  Child child([&] {
+    MakeFigures(Folder(), kMiB, ".library");
+    KeepFigures(MakeFigures(Folder(), kMiB));
+  });
   ASSERT_EQ(child.ReadLine(), "ready\n");
-  const auto as_nobody = [](std::vector<std::string> command) {
+  const auto as_nobody = [](std::vector<std::string> command, const std::string& directory = "") {
     command.insert(command.begin(), {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups"});
-    return hotpack_test::RunProgram(command, {{"LD_PRELOAD", ""}, {"HOTPACK_STATS_DIR", ""}});
+    return hotpack_test::RunProgram(command, {{"LD_PRELOAD", ""}, {"HOTPACK_STATS_DIR", directory}});
   };
   if (as_nobody({HOTPACK_COMMAND, "--version"}).code != 0) GTEST_SKIP() << "others may not run the command";
   ExpectRefused(as_nobody({HOTPACK_COMMAND, "top", std::to_string(child.pid())}),
                 "process " + std::to_string(child.pid()) + " (top_test): Permission denied");
+  chmod(Folder().c_str(), 0755);  // a directory that others may read
+  const json shared = JsonOf(as_nobody({HOTPACK_COMMAND, "top", "--json"}, Folder()));
+  ASSERT_EQ(shared["processes"].size(), 1u);
+  EXPECT_EQ(shared["processes"][0]["requests"], 4000);
 }
 
 // The files are removed while the process goes on: its `hotpack run` has ended.
@@ -317,18 +327,29 @@ TEST_F(Top, OnATerminal) {
   for (const std::string& line : LinesOf(last)) EXPECT_LE(line.size(), up.size() + 128 + 4) << line;
 }
 
-TEST_F(Top, WhatAProgramUnderHotpackRunHas) {
-  if (!fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcuda.so.1")) GTEST_SKIP() << "no simulated device was built";
+class TopOfAProgram : public Top {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcuda.so.1")) GTEST_SKIP() << "no simulated device was built";
+  }
+  // In a child: becomes `hotpack run` or `record`, with these options and the program.
+  static void Become(std::vector<std::string> words) {
+    words.insert(words.begin(), "hotpack");
+    words.insert(words.begin() + 2, "--simulate");
+    for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH", "HOTPACK", "HOTPACK_STATS_DIR"}) unsetenv(name);
+    execv(HOTPACK_COMMAND, Arguments(words).data());
+  }
+};
+
+TEST_F(TopOfAProgram, WhatItHasUnderHotpackRun) {
   const std::string figures = Path("figures.json");
   Child run([&] {
-    for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH", "HOTPACK", "HOTPACK_STATS_DIR"}) unsetenv(name);
-    execl(HOTPACK_COMMAND, "hotpack", "run", "--simulate", "--quiet", "--json-stats", figures.c_str(), "--",
-          HOTPACK_TOP_CLIENT, nullptr);
+    Become({"run", "--quiet", "--json-stats", figures, "--", "sh", "-c", HOTPACK_TOP_CLIENT "; exit $?"});
   });
   uint64_t requests = 0, held = 0, live = 0;
   ASSERT_EQ(sscanf(run.ReadLine().c_str(), "%lu %lu %lu", &requests, &held, &live), 3);
   EXPECT_EQ(requests, 201u);
-  const json now = JsonOf(Of(run, {"--json"}))["processes"][0];  // of a child of `hotpack run`
+  const json now = JsonOf(Of(run, {"--json"}))["processes"][0];  // of a grandchild of `hotpack run`
   EXPECT_EQ(now["program"], "top_client");
   EXPECT_EQ(now["requests"], requests);
   EXPECT_EQ(now["held"], held);
@@ -358,6 +379,33 @@ TEST_F(Top, WhatAProgramUnderHotpackRunHas) {
   }
   EXPECT_EQ(final["requests"], 401);
   EXPECT_EQ(last[11], std::to_string(final["iterations"].get<uint64_t>()));
+}
+
+TEST_F(TopOfAProgram, WithoutItsContextItHoldsNothing) {
+  Child run([&] { Become({"run", "--quiet", "--", HOTPACK_TOP_CLIENT, "end"}); });
+  run.ReadLine();
+  EXPECT_GT(JsonOf(Of(run, {"--json"}))["processes"][0]["held"], 0u);
+  run.Write('x');
+  ASSERT_EQ(run.ReadLine(), "ended\n");
+  const json ended = JsonOf(Of(run, {"--json"}))["processes"][0];
+  EXPECT_EQ(ended["held"], 0);
+  EXPECT_EQ(ended["live"], 0);
+  EXPECT_EQ(ended["requests"], 201);
+  EXPECT_EQ(run.End(), 0);
+}
+
+// The driver holds what is live.
+TEST_F(TopOfAProgram, WhatItHasWhileItIsRecorded) {
+  Child record([&] { Become({"record", "-o", Path("job.trace"), "--", HOTPACK_TOP_CLIENT, "end"}); });
+  record.ReadLine();
+  const json live = JsonOf(Of(record, {"--json"}))["processes"][0];
+  EXPECT_EQ(live["held"], 0);
+  EXPECT_EQ(live["live"], 3 * kMiB);
+  EXPECT_EQ(live["driver_calls"], 201);
+  record.Write('x');
+  ASSERT_EQ(record.ReadLine(), "ended\n");
+  EXPECT_EQ(JsonOf(Of(record, {"--json"}))["processes"][0]["live"], 0);
+  EXPECT_EQ(record.End(), 0);
 }
 
 WatchedFigures Figures(int pid, uint64_t held, bool ended = false) {

@@ -49,7 +49,7 @@ void StatsWatch::LookForNew() {
   };
   if (root_ == 0 && !directory_.empty()) {
     for (const int pid : ProcessesIn(directory_)) {
-      if (known(pid) || !IsRunning(pid)) continue;
+      if (known(pid)) continue;
       StatsFiles mapped(pid);
       // Another program may have got the id of one that has ended.
       if (mapped.found() == Found::kFigures) {
