@@ -1,6 +1,6 @@
-// The program that `hotpack top` watches: top_client [end]. It makes 20 equal iterations, prints its figures and waits for a
-// line on standard input. It does so until it reads something else. With `end`
-// it then ends the context, prints a line and waits for another one.
+// The program that `hotpack top` watches: top_client [end]. It makes 20 equal iterations, prints its figures and waits
+// for a line on standard input. It does so until it reads something else. With `end` it then ends the context, prints a
+// line and waits for another one.
 #include <dlfcn.h>
 
 #include <cstdint>
