@@ -160,7 +160,7 @@ int RunTop(const TopArguments& options) {
 
 void AddTopCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<TopArguments>();
-  CLI::App* command = app.add_subcommand("top", "Shows what running processes hold, have live and are served, each second");
+  CLI::App* command = app.add_subcommand("top", "Shows what running processes hold and how they are served");
   command->add_option("PID", options->pid, "The process, with its children; by default all processes under hotpack")
       ->check(CLI::Range(1, INT_MAX));
   CLI::Option* json = command->add_flag("--json", options->json, "Print one reading as one object; bytes");
