@@ -188,6 +188,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   if (StatsSlot* slot = NewStatsSlot()) {
     options.stats = &slot->stats;
     options.load = &slot->load;
+    options.current = &slot->current;
   }
   options.trace = NewTrace();
   options.note_launches = NotesLaunches();

@@ -23,8 +23,8 @@ namespace {
 
 // The recording of one context.
 struct ContextRecording {
-  TraceWriter* trace = nullptr;      // never freed; null: it could not be made, or it is closed
-  hotpack_stats* figures = nullptr;  // for `hotpack record`; may be null
+  TraceWriter* trace = nullptr;  // never freed; null: it could not be made, or it is closed
+  StatsSlot* slot = nullptr;     // for `hotpack record`; may be null
   uint64_t next_id = 0;
   uint64_t live = 0;
   uint64_t start_ns = 0;
@@ -76,8 +76,7 @@ void Set(uint64_t* figure, uint64_t value) {
 }
 
 void Begin(ContextRecording* recording) {
-  StatsSlot* slot = NewStatsSlot();
-  recording->figures = slot != nullptr ? &slot->stats : nullptr;
+  recording->slot = NewStatsSlot();
   recording->trace = NewTrace();
   mark_listener.store(RecordMark);
 }
@@ -101,15 +100,19 @@ void RecordGiven(CUresult result, CUdeviceptr address) noexcept try {
   const auto [place, is_new] = all->contexts.try_emplace(request.context);
   ContextRecording* recording = &place->second;
   if (is_new) Begin(recording);
-  if (recording->figures != nullptr) Set(&recording->figures->passed_through, recording->figures->passed_through + 1);
+  StatsSlot* slot = recording->slot;
+  if (slot != nullptr) {
+    Set(&slot->stats.passed_through, slot->stats.passed_through + 1);
+    Set(&slot->current.driver_calls, slot->stats.passed_through);
+  }
   if (result != CUDA_SUCCESS || address == 0) return;
   const Block block = {request.context, recording->next_id++, request.bytes};
   all->blocks[address] = block;
   Append(recording, EventKind::kAllocate, block, request.stream);
   recording->live += RoundUpToUnit(block.bytes);
-  if (recording->figures != nullptr && recording->live > recording->figures->live_peak) {
-    Set(&recording->figures->live_peak, recording->live);
-  }
+  if (slot == nullptr) return;
+  Set(&slot->current.live, recording->live);
+  if (recording->live > slot->stats.live_peak) Set(&slot->stats.live_peak, recording->live);
 } catch (...) {  // out of host memory: neither the request nor its release is recorded
 }
 
@@ -124,6 +127,7 @@ void RecordRelease(CUdeviceptr address, CUstream stream) noexcept {
   const auto recording = all->contexts.find(block.context);
   if (recording == all->contexts.end()) return;
   recording->second.live -= RoundUpToUnit(block.bytes);
+  if (recording->second.slot != nullptr) Set(&recording->second.slot->current.live, recording->second.live);
   Append(&recording->second, EventKind::kRelease, block, stream);
 }
 
@@ -141,6 +145,7 @@ void EndRecording(CUcontext context) noexcept {
   const auto found = all->contexts.find(context);
   if (found == all->contexts.end()) return;
   Close(&found->second);
+  if (found->second.slot != nullptr) Set(&found->second.slot->current.live, 0);
   all->contexts.erase(found);
   std::erase_if(all->blocks, [context](const auto& entry) { return entry.second.context == context; });
 }

@@ -374,6 +374,7 @@ void Engine::Impl::GiveUp(bool context_ends) {
   if (abandoned()) return;
   if (!context_ends) state_ = EngineState::kDisabled;  // for the figures
   FlushStats();
+  if (context_ends && options_.current != nullptr) options_.current->held = options_.current->live = 0;
   recording_.Close();
   abandoned_ = true;
   attention_ = true;

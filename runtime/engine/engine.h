@@ -10,6 +10,7 @@
 
 #include "packer/stream_edge_rule.h"
 #include "profiler/notes.h"
+#include "runtime/base/current_figures.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/extent_table.h"
@@ -43,6 +44,7 @@ struct EngineOptions {
   hotpack_stats* stats = nullptr;  // where the figures are stored (may be shared memory); null: inside the engine
   // Where the load of the plan in force is stored, for a curve (zeros: no plan); null: nowhere.
   LoadColumns* load = nullptr;
+  CurrentFigures* current = nullptr;           // stored with `stats`; null: nowhere
   TraceWriter* trace = nullptr;                // every event is appended here; null: none. Not owned
   bool note_launches = false;                  // NoteLaunch will be called: the recording needs an index of live blocks
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve

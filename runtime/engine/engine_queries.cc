@@ -111,6 +111,10 @@ void Engine::Impl::FlushStats() {
   stats.managed_peak = spill_.peak_bytes();
   caller_figures_.AddTo(&stats);
   stats_.Publish(stats);
+  if (options_.current == nullptr) return;
+  const uint64_t held = pages_.arena().held();  // a request counts as live before it has its pages
+  *options_.current = {held, std::min(blocks_.live_units() * kBlockUnit, held),
+                       pages_.arena().driver_calls() + stats.passed_through};
 }
 
 hotpack_no_plan_reason Engine::Impl::WhyNoPlan() const {

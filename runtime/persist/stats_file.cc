@@ -80,12 +80,27 @@ bool ReadStatsFile(const std::string& path, ProcessStats* process) {
   hotpack_stats stats[kStatsSlots] = {};
   std::transform(slots, slots + count, stats, [](const StatsSlot& slot) { return slot.stats; });
   process->stats = Combine(stats, count);
+  process->current = {};
+  for (uint32_t i = 0; i < count; ++i) {
+    process->current.held += slots[i].current.held;
+    process->current.live += slots[i].current.live;
+    process->current.driver_calls += slots[i].current.driver_calls;
+  }
   const StatsSlot* busiest = std::max_element(
       slots, slots + count, [](const StatsSlot& a, const StatsSlot& b) { return a.stats.requests < b.stats.requests; });
   process->load.clear();
   if (count > 0 && busiest->load != LoadColumns{}) process->load.assign(busiest->load.begin(), busiest->load.end());
   process->stats.passed_through += header->passed_through.load();
+  process->current.driver_calls += header->passed_through.load();
   return true;
+}
+
+bool IsOtherStatsVersion(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "rb"), fclose);
+  alignas(StatsFileHeader) char bytes[sizeof(StatsFileHeader)];
+  if (!file || fread(bytes, 1, sizeof(bytes), file.get()) != sizeof(bytes)) return false;
+  const auto* header = reinterpret_cast<const StatsFileHeader*>(bytes);
+  return header->magic == kStatsMagic && (header->version != kStatsVersion || header->slot_bytes != sizeof(StatsSlot));
 }
 
 std::vector<ProcessStats> ReadStatsDirectory(const std::string& directory) {

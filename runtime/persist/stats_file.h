@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/current_figures.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/script/load_columns.h"
 
 namespace hotpack {
 
 inline constexpr uint64_t kStatsMagic = 0x31545453'4b504f48;  // "HOPKSTT1", little endian
-inline constexpr uint32_t kStatsVersion = 3;
+inline constexpr uint32_t kStatsVersion = 4;
 inline constexpr uint32_t kStatsSlots = 16;
 
 // The process's last request that found no memory, for the last line of `hotpack run`. Bytes, unless stated otherwise.
@@ -47,7 +48,8 @@ static_assert(sizeof(StatsFileHeader) == 256);
 
 struct StatsSlot {
   hotpack_stats stats;
-  LoadColumns load;  // of the plan in force: EngineOptions::load
+  LoadColumns load;        // of the plan in force: EngineOptions::load
+  CurrentFigures current;  // EngineOptions::current
 };
 
 // The writer's side. Creates `directory`/stats.<pid> and maps it; it is never unmapped. Returns null if that fails.
@@ -61,12 +63,15 @@ struct ProcessStats {
   std::string program;
   uint32_t arenas = 0;
   hotpack_stats stats = {};  // of all its arenas together (Combine)
+  CurrentFigures current;    // likewise, sums
   FailedRequest failed = {};
   // Bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has no plan.
   std::vector<uint64_t> load;
 };
 // Reads one process's file. Returns false if it is not a complete stats file of this version.
 bool ReadStatsFile(const std::string& path, ProcessStats* process);
+// Returns true if it is a complete stats file that another version of hotpack writes: ReadStatsFile rejects it.
+bool IsOtherStatsVersion(const std::string& path);
 // Reads all stats.* files of a directory. Returns the process with most requests first.
 std::vector<ProcessStats> ReadStatsDirectory(const std::string& directory);
 

@@ -27,6 +27,8 @@ TEST(StatsFile, WhatIsWrittenIsRead) {
   first->stats.steady_iteration = 3;
   second->stats.requests = 7;
   first->load.fill(3);
+  first->current = {.held = 400, .live = 300, .driver_calls = 7};
+  second->current = {.held = 50, .live = 20, .driver_calls = 1};
   header->passed_through = 2;
   header->failed = {.count = 3, .bytes = 100, .total = 400, .free = 50, .held = 300, .live = 250, .requests = 9};
   ASSERT_TRUE(ReadStatsFile(path, &process));  // without any flush
@@ -35,6 +37,9 @@ TEST(StatsFile, WhatIsWrittenIsRead) {
   EXPECT_EQ(process.arenas, 2u);
   EXPECT_EQ(process.stats.requests, 12u);
   EXPECT_EQ(process.stats.passed_through, 2u);
+  EXPECT_EQ(process.current.held, 450u);
+  EXPECT_EQ(process.current.live, 320u);
+  EXPECT_EQ(process.current.driver_calls, 10u);  // with the requests passed through
   EXPECT_EQ(process.failed.count, 3u);
   EXPECT_EQ(process.failed.bytes, 100u);
   EXPECT_EQ(process.failed.requests, 9u);
@@ -67,6 +72,13 @@ TEST(StatsFile, WhatIsNotOneIsLeftOut) {
   std::fstream(directory.path() + "/stats.2", std::ios::in | std::ios::out | std::ios::binary) << "X";
   std::ofstream(directory.path() + "/stats.3");
   EXPECT_EQ(ReadStatsDirectory(directory.path()).size(), 1u);
+  EXPECT_FALSE(IsOtherStatsVersion(own));
+  for (const char* name : {"/stats.1", "/stats.2", "/stats.3", "/none"}) {
+    EXPECT_FALSE(IsOtherStatsVersion(directory.path() + name)) << name;
+  }
+  header->version = kStatsVersion - 1;
+  EXPECT_TRUE(IsOtherStatsVersion(own));
+  EXPECT_TRUE(ReadStatsDirectory(directory.path()).empty());
   EXPECT_TRUE(ReadStatsDirectory("/nowhere").empty());
   EXPECT_EQ(CreateStatsFile("/nowhere"), nullptr);
 }

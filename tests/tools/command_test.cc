@@ -83,7 +83,7 @@ TEST_F(CommandTest, Usage) {
   EXPECT_EQ(alone.code, 2);
   EXPECT_EQ(alone.out, "");
   EXPECT_THAT(alone.err, StartsWith("hotpack: no command was given. The commands:\n  Run a program         need, run, "
-                                    "record, doctor\n"));
+                                    "record, top, doctor\n"));
   ExpectRefused({"dance"}, "hotpack: there is no command 'dance', see hotpack --help");
   ExpectRefused({"compar"}, "hotpack: there is no command 'compar': did you mean compare?");
   ExpectRefused({"help", "shwo"}, "hotpack help: there is no command 'shwo': did you mean show?");

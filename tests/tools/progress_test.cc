@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,29 +11,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/tools/on_terminal.h"
 
 namespace {
 
+using hotpack_test::OnTerminal;
 using testing::HasSubstr;
 using testing::MatchesRegex;
-
-// What `work` leaves on the terminal that is its stderr, in a child; *status of waitpid.
-template <typename Work>
-std::string OnTerminal(Work work, int* status, unsigned short columns = 80) {
-  int terminal = -1;
-  winsize size = {24, columns, 0, 0};
-  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
-  if (child == 0) {
-    work();
-    _exit(0);
-  }
-  std::string seen;
-  char piece[4096];
-  for (ssize_t got; (got = read(terminal, piece, sizeof(piece))) > 0;) seen.append(piece, static_cast<size_t>(got));
-  waitpid(child, status, 0);
-  close(terminal);
-  return seen;
-}
 
 void Sleep(int milliseconds) { usleep(static_cast<useconds_t>(milliseconds) * 1000); }
 

@@ -19,6 +19,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/persist/stats_file.h"
 #include "tests/support/subprocess.h"
 #include "tests/tools/command_folder.h"
 #include "tests/tools/help_text.h"
@@ -60,6 +61,11 @@ const std::vector<Subcommand> kSubcommands = {
      .input = "",
      .outputs = {"-o"},
      .needs_cuda = true},
+    {.name = "top",  // of this process, which keeps figures (SetUp)
+     .good = {"top", std::to_string(getpid()), "--json"},
+     .input = "",
+     .outputs = {},
+     .prints = true},
     {.name = "doctor",
      .good = {"doctor", "--simulate", "--json"},
      .input = "",
@@ -133,6 +139,10 @@ void PrintTo(const Subcommand& row, std::ostream* out) { *out << row.name; }
 
 class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamInterface<Subcommand> {
  protected:
+  void SetUp() override {
+    if (!IsNamed("top")) return;
+    ASSERT_NE(hotpack::TakeStatsSlot(hotpack::CreateStatsFile(figures_.path().c_str())), nullptr);
+  }
   std::map<std::string, std::string> Contents() const {
     std::map<std::string, std::string> contents;
     for (const auto& entry : fs::directory_iterator(folder_.path())) {
@@ -190,6 +200,7 @@ class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamIn
     if (!IsNamed("verify")) return;
     ASSERT_EQ(Hotpack({"pack", Data(), "--out", Path("out")}).code, 0);
   }
+  hotpack_test::TemporaryDirectory figures_;
   bool Possible() const { return !GetParam().needs_cuda || fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcuda.so.1"); }
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 // The commands by task, in the order of --help.
 const std::pair<const char*, std::vector<const char*>> kGroups[] = {
-    {"Run a program", {"need", "run", "record", "doctor"}},
+    {"Run a program", {"need", "run", "record", "top", "doctor"}},
     {"Look at a recording", {"show", "report", "compare", "diff"}},
     {"Solve", {"pack", "plan", "verify"}},
     {"Convert and play", {"import", "export", "replay"}},
@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   hotpack::AddNeedCommand(app, &exit_code);
   hotpack::AddRunCommand(app, &exit_code);
   hotpack::AddRecordCommand(app, &exit_code);
+  hotpack::AddTopCommand(app, &exit_code);
   hotpack::AddDoctorCommand(app, &exit_code);
   hotpack::AddShowCommand(app, &exit_code);
   hotpack::AddReportCommand(app, &exit_code);

@@ -6,10 +6,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tools/cli/process_tree.h"
 
 namespace hotpack {
 namespace {
@@ -17,28 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kEvery = std::chrono::milliseconds(100);
 
-// Adds the children of all threads of a process, and their descendants.
-void AddDescendants(int pid, std::vector<int>* all) {
-  std::error_code error;
-  for (const auto& task : fs::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
-    std::ifstream children(task.path() / "children");
-    for (int child; children >> child;) {
-      all->push_back(child);
-      AddDescendants(child, all);
-    }
-  }
-}
-
-std::string CommandLine(const std::string& process) {
-  std::ifstream file(absl::StrCat("/proc/", process, "/cmdline"), std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 // Returns true if it has the driver but not the preload. Between fork and exec a child of hotpack is a copy of this
 // process, which may have loaded the driver to check for one.
 bool IsMissed(int pid) {
-  static const std::string own = CommandLine("self");
-  if (CommandLine(std::to_string(pid)) == own) return false;
+  static const std::string own = ProcessFile(getpid(), "cmdline");
+  if (ProcessFile(pid, "cmdline") == own) return false;
   std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
   bool driver = false;
   for (std::string line; std::getline(maps, line);) {
@@ -76,9 +59,7 @@ std::vector<MissedProcess> ProcessWatch::Stop() {
 }
 
 void ProcessWatch::Look() {
-  std::vector<int> all;
-  AddDescendants(getpid(), &all);
-  for (const int pid : all) {
+  for (const int pid : Descendants(getpid())) {
     if (missed_.contains(pid) || !IsMissed(pid)) continue;
     std::error_code error;
     missed_[pid] = fs::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error).string();

@@ -12,8 +12,9 @@ import pickle
 import struct
 import sys
 
-SLOT_BYTES = 344  # sizeof(hotpack_stats)
-SLOTS = 16        # kStatsSlots
+STATS_VERSION = 4  # kStatsVersion
+SLOT_BYTES = 880   # sizeof(StatsSlot)
+SLOTS = 16         # kStatsSlots
 
 
 def varint(value):
@@ -81,8 +82,9 @@ def programs():
 
 
 def figures(arenas, requests):
-    header = struct.pack("<QIIiIQ", 0x315454534B504F48, 1, SLOT_BYTES, 42, arenas, 3) + b"train".ljust(224, b"\0")
-    slots = b"".join(struct.pack("<27q", *([requests * (i + 1)] * 6), 4, *([7] * 20)) for i in range(SLOTS))
+    header = struct.pack("<QIIiIQ", 0x315454534B504F48, STATS_VERSION, SLOT_BYTES, 42, arenas, 3) + b"train".ljust(224, b"\0")
+    slots = b"".join(struct.pack(f"<{SLOT_BYTES // 8}q", *([requests * (i + 1)] * 6), 4, *([7] * (SLOT_BYTES // 8 - 7)))
+                     for i in range(SLOTS))
     return header + slots
 
 
