@@ -7,12 +7,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
 
 namespace {
 
-std::atomic<bool> let_go = false;
+bool let_go = false;  // by __atomic: this layer has no threads of its own
 thread_local bool pass_ended = false;
 
 template <class Function>
@@ -26,16 +25,18 @@ bool IsAutogradThread() {
   return strncmp(name, "pt_autograd", 11) == 0;
 }
 
+bool LetGo() { return __atomic_load_n(&let_go, __ATOMIC_ACQUIRE); }
+
 void AwaitShutdown() {
   static const auto is_finalizing = Find<int (*)()>(RTLD_DEFAULT, "_Py_IsFinalizing");
-  for (int left = 2000; left > 0 && is_finalizing != nullptr && is_finalizing() == 0 && !let_go; --left) usleep(1000);
+  for (int left = 2000; left > 0 && is_finalizing != nullptr && is_finalizing() == 0 && !LetGo(); --left) usleep(1000);
 }
 
 }  // namespace
 
 // Lets the thread go, and returns once it has had the time to do what was left, or to request the interpreter's lock.
 extern "C" __attribute__((visibility("default"))) void let_autograd_thread_go() {
-  let_go = true;
+  __atomic_store_n(&let_go, true, __ATOMIC_RELEASE);
   usleep(200000);
 }
 
