@@ -246,7 +246,8 @@ TEST_F(CommandTest, ShowJson) {
   for (const auto& [key, value] : object.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases",
                                 "marks", "bytes", "live_peak", "live_end", "streams", "threads", "async_requests",
-                                "duration_ns", "marked_iterations", "marked", "detected", "phases", "growth", "spike"));
+                                "duration_ns", "marked_iterations", "marked", "detected", "phases", "growth_known", "growth",
+                                "spike"));
   EXPECT_EQ(object["requests"], 194);
   EXPECT_EQ(object["marked_iterations"], nlohmann::ordered_json({61, 41, 41, 41}));
   EXPECT_EQ(object["created"], "2023-11-14T22:13:20Z");
