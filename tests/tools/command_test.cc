@@ -317,6 +317,14 @@ TEST_F(CommandTest, RecordingsOfOtherAllocators) {
   EXPECT_THAT(Hotpack({"compare", Write("i.csv", "id,lower,upper,size\n0,3,5,8\n")}).err,
               HasSubstr("is a packing instance, no recording: hotpack pack"));
 }
+  for (const char* command : {"show", "compare", "pack", "report"}) {
+    ExpectRefused({command, Write("random.bin", std::string("\xb0\x03,\x0a\xff\x00\x07", 7))},
+                  std::string("hotpack ") + command + ": " + Path("random.bin") +
+                      ": is neither a recording nor a snapshot, and no text such as a CSV");
+    ExpectRefused({command, Write("empty", "")}, std::string("hotpack ") + command + ": " + Path("empty") + ": is empty");
+  }
+  EXPECT_THAT(Hotpack({"pack", Write("accents.csv", "id,lower,upper,gr\xc3\xb6\xc3\x9f" "e\n0,3,5,8\n")}).err,
+              HasSubstr("there is no column 'gr"));
 
 TEST_F(CommandTest, AThresholdForChecks) {
   EXPECT_EQ(Hotpack({"show", kData + "cnn-carried.csv", "--fail-above", "1G"}).code, 0);
