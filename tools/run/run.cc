@@ -15,6 +15,7 @@
 #include "tools/cli/size_text.h"
 #include "tools/report/show_plan.h"
 #include "tools/run/recording_end.h"
+#include "tools/run/plan_note.h"
 #include "tools/run/run_linked.h"
 #include "tools/run/run_program.h"
 #include "tools/run/run_report.h"
@@ -147,17 +148,19 @@ std::string HeldAbove(const RunOptions& options, const std::vector<ProcessStats>
 }
 
 int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
-           int code) {
+           const PlanBefore& plan_before, int code) {
   const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
   const CheckerTotals* checker = options.simulate ? &totals : nullptr;
   hotpack_stats none = {};
   none.steady_iteration = -1;
-  const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
+  const hotpack_stats& stats = processes.empty() ? none : processes.front().stats;
+  const std::string json = StatsJson(stats, checker);
   std::string reason;
   const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
   if (!options.quiet) {
     const std::optional<PytorchHeld> pytorch = PytorchWouldHold(options, directory, processes);
-    fprintf(stderr, "%s\n", SummaryLine(options, processes, code, checker, report, pytorch).c_str());
+    fprintf(stderr, "%s\n", SummaryLine(options, processes, code, checker, report, pytorch,
+                                        code == 0 ? PlanNote(options, plan_before, stats) : "").c_str());
     fputs(LoadCurve(options, directory, processes).c_str(), stderr);
   }
   if (const std::string fault = FaultOfRecording(options, processes); !fault.empty()) {
@@ -176,6 +179,7 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
 }
 
 int Run(const RunOptions& options) {
+  if (code == 0) KeepPlanFigures(options, plan_before, stats);
   const std::string reason = CheckOutputs(options);
   if (!reason.empty()) return FailRun(options, 2, reason);
   const TemporaryDirectory directory;
@@ -184,7 +188,7 @@ int Run(const RunOptions& options) {
   if (!finished) return code;
   const std::vector<ProcessStats> processes = ReadStatsDirectory(directory.path());
   ExplainFailure(options, finished->libraries, finished->path, processes, finished->code);
-  return Report(options, directory.path(), processes, finished->code);
+  return Report(options, directory.path(), processes, plan_before, finished->code);
 }
 
 }  // namespace
@@ -194,6 +198,7 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<RunOptions>();
   AddSimulateOptions(command, "run on the simulated device; no GPU is needed", options.get());
   command->add_flag("--keep-caching", options->keep_caching,
+  const PlanBefore plan_before = ReadPlanBefore(options);
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
   command->add_flag("--compatibility", options->compatibility,
                     "do not make hotpack PyTorch's allocator; its requests come through the driver, one by one");
