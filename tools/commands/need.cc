@@ -98,7 +98,7 @@ uint64_t OutsideTheStep(const Need& need) {
   return need.peak && need.peak->bytes < need.comparison.live_peak ? need.comparison.live_peak : 0;
 }
 
-// Returns the bytes that the device of --fits leaves for the job; 0: it fits, there is no such question, or none is left.
+// Returns the bytes that the device of --fits leaves for the job; 0: it fits, nobody asked, or none is left.
 uint64_t BudgetToFit(const NeedAnswer& answer, const NeedCase& one) {
   if (!answer.fits || Fits(one, answer.fits->bytes)) return 0;
   const uint64_t other = NeededWithContext(one.need) - one.need.comparison.hotpack.smallest.bytes;
