@@ -107,7 +107,7 @@ class ProgramTest(unittest.TestCase):
         self.assertRegex(printed, r"live at most 500\.0 MiB, outside the recorded step\nof that step: [0-9.]+ MiB, in step 3, ")
 
     def test_a_training_program(self):
-        done = self.need("--json", "--fits", "550M", code=1)
+        done = self.need("--json", "--fits", "490M", code=1)
         need = json.loads(done.stdout)
         self.assertEqual(done.stderr.count("step "), 3, "what it prints goes to stderr")
         self.assertEqual((need["steps"], need["ended"]), (3, True))
@@ -130,7 +130,7 @@ class ProgramTest(unittest.TestCase):
         to_fit, *budgets = need["budgets"]
         self.assertEqual([each["percent"] for each in budgets], [75, 60, 50])
         others = need["needed_with_context"] - need["hotpack"]["smallest_device"]
-        self.assertEqual((to_fit["to_fit"], to_fit["budget"]), (True, (550 << 20) - others))
+        self.assertEqual((to_fit["to_fit"], to_fit["budget"]), (True, (490 << 20) - others))
         for each in budgets:
             self.assertFalse(each["to_fit"])
             self.assertEqual(each["budget"], need["pytorch"]["smallest_device"] * each["percent"] // 100)
