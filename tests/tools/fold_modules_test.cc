@@ -39,7 +39,7 @@ TEST(FoldModulesTest, LayersShareARow) {
 TEST(FoldModulesTest, OneThatHasMoreIsNotHidden) {
   const std::vector<PeakPart> folded =
       FoldModules({Module("0", 10, 7), Module("1", 10, 9), Module("5", 50, 0), Module("7", 10, 10)});
-  EXPECT_THAT(Names(folded), ElementsAre("5", "2 x *", "0"));
+  EXPECT_THAT(Names(folded), ElementsAre("5", "7 and 1 like it", "0"));
   EXPECT_EQ(folded[1].bytes, 39u);
 }
 

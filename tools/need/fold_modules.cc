@@ -33,7 +33,10 @@ struct Alike {
 PeakPart RowOf(const std::string& pattern, const Alike& alike) {
   if (alike.modules.size() == 1) return *alike.modules.front();
   PeakPart row;
-  row.name = std::to_string(alike.modules.size()) + " x " + pattern;
+  const bool only_numbers = pattern.find_first_not_of("*.") == std::string::npos;  // of a Sequential, "*" says little
+  row.name = only_numbers
+                 ? alike.modules.front()->name + " and " + std::to_string(alike.modules.size() - 1) + " like it"
+                 : std::to_string(alike.modules.size()) + " x " + pattern;
   std::map<std::string, uint64_t> kinds;
   for (const PeakPart* module : alike.modules) {
     row.bytes += module->bytes;
