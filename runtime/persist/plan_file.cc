@@ -26,7 +26,8 @@ constexpr uint64_t kMaxEntries = uint64_t{1} << 22;  // of one script
 constexpr size_t kVersionAt = 8, kHeaderBytesAt = 10, kScriptsAt = 12, kFileBytesAt = 16, kChecksumAt = 24,
                  kToolAt = 28, kCreatedAt = 32, kChunkAt = 40, kDeviceBytesAt = 48, kLivePeakAt = 56, kBeforeAt = 64,
                  kRequestsAt = 72, kOpeningScriptAt = 76, kProgramLengthAt = 80, kDeviceLengthAt = 84, kProgramAt = 88,
-                 kDeviceAt = kProgramAt + kProgramMax, kZeroAt = kDeviceAt + kDeviceMax;
+                 kDeviceAt = kProgramAt + kProgramMax, kHeldWithoutAt = kDeviceAt + kDeviceMax,
+                 kLiveWithoutAt = kHeldWithoutAt + 8, kZeroAt = kLiveWithoutAt + 8;
 static_assert(kZeroAt <= kHeaderBytes);
 static_assert(kHeaderBytes + kScriptBytes + kMaxEntries * kEntryBytes + kMaxOpening * kRequestBytes <=
               kMaxPlanFileBytes);
@@ -263,6 +264,8 @@ std::vector<uint8_t> EncodePlan(const SavedPlan& plan) {
   Put(header + kChunkAt, plan.chunk_bytes);
   Put(header + kDeviceBytesAt, plan.device_bytes);
   Put(header + kLivePeakAt, plan.live_peak_bytes);
+  Put(header + kHeldWithoutAt, plan.held_without_bytes);
+  Put(header + kLiveWithoutAt, plan.live_without_bytes);
   Put(header + kBeforeAt, plan.opening.before);
   Put(header + kRequestsAt, static_cast<uint32_t>(plan.opening.units.size()));
   Put(header + kOpeningScriptAt, plan.opening.script);
@@ -295,6 +298,8 @@ PlanFileStatus DecodePlan(const uint8_t* data, size_t size, SavedPlan* plan) {
   read.chunk_bytes = Get<uint64_t>(data + kChunkAt);
   read.device_bytes = Get<uint64_t>(data + kDeviceBytesAt);
   read.live_peak_bytes = Get<uint64_t>(data + kLivePeakAt);
+  read.held_without_bytes = Get<uint64_t>(data + kHeldWithoutAt);
+  read.live_without_bytes = Get<uint64_t>(data + kLiveWithoutAt);
   if (!GetText(data, kProgramLengthAt, kProgramAt, kProgramMax, &read.program) ||
       !GetText(data, kDeviceLengthAt, kDeviceAt, kDeviceMax, &read.device)) {
     return PlanFileStatus::kInvalid;

@@ -35,8 +35,11 @@ struct SavedPlan {
   uint64_t device_bytes = 0;
   uint64_t chunk_bytes = 0;
   uint64_t live_peak_bytes = 0;  // of the run that made it
-  uint64_t created_ns = 0;       // since 1970-01-01 UTC
-  uint32_t tool_version = 0;     // HOTPACK_VERSION of the writer
+  // Of the run that began without this plan: most held, most live. 0: unknown. Only `hotpack run` fills them in.
+  uint64_t held_without_bytes = 0;
+  uint64_t live_without_bytes = 0;
+  uint64_t created_ns = 0;    // since 1970-01-01 UTC
+  uint32_t tool_version = 0;  // HOTPACK_VERSION of the writer
 };
 
 // Receives plans to be saved, and the event that a plan was rejected. Called without any lock of the engine.

@@ -133,10 +133,10 @@ TEST(OutOfMemory, OneLineSaysWhoHasWhat) {
 
 // What the program does afterwards decides: it failed, so that is the last line's subject; or it got over it.
 TEST(OutOfMemory, IsTheSubjectOfTheLastLine) {
-  const auto run = [](const std::string& scenario, const std::string& end) {
+  const auto run = [](const std::string& scenario, const std::string& end, const char* memory = "256M") {
     const std::string script = HOTPACK_TEST_DIR "/answers_client " + scenario + " link; " + end;
     return hotpack_test::RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--", "sh", "-c", script},
-                                    {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", "256M"}});
+                                    {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"SIMGPU_MEMORY", memory}});
   };
   const Outcome failed = run("out_of_memory_at_the_end", "exit 3");
   EXPECT_EQ(failed.code, 3);
@@ -147,6 +147,9 @@ TEST(OutOfMemory, IsTheSubjectOfTheLastLine) {
   const Outcome caught = run("out_of_memory_at_the_end", "exit 0");
   EXPECT_EQ(caught.code, 0);
   EXPECT_THAT(caught.err, ContainsRegex("\nhotpack: held at most .*; 1 request found no memory, of 200.0 MiB. Next"));
+  EXPECT_THAT(
+      run("out_of_memory_at_the_end", "exit 0", "64M").err,
+      ContainsRegex("\nhotpack: .* left to the driver; [0-9]+ requests? found no memory, .*Next: hotpack doctor "));
   const Outcome went_on = run("out_of_memory", "exit 3");
   EXPECT_EQ(went_on.code, 3);
   EXPECT_THAT(went_on.err, ContainsRegex("\nhotpack: the program failed with exit code 3; until then held at most "

@@ -100,6 +100,42 @@ class Plan : public testing::Test {
   TemporaryDirectory folder_;
 };
 
+// The file keeps what the run without the plan held, so that a plan that does not pay is no secret.
+TEST_F(Plan, APlanThatDoesNotPayIsSaid) {
+  const auto run = [&](const char* mode = "run") { return Run({kClient, mode}, {}, {"--plan", Path("plan")}); };
+  const auto saved = [&] {
+    hotpack::SavedPlan plan;
+    EXPECT_EQ(hotpack::ReadPlanFile(Path("plan").c_str(), &plan), hotpack::PlanFileStatus::kOk);
+    return plan;
+  };
+  constexpr char kHint[] = "; without the saved plan it held less, ";
+  const Result first = run();
+  EXPECT_EQ(first.outcome.code, 0) << first.outcome.err;
+  EXPECT_EQ(saved().held_without_bytes, first.stats["reserved_peak"]);
+  EXPECT_EQ(saved().live_without_bytes, first.stats["live_peak"]);
+  EXPECT_THAT(first.outcome.err, testing::Not(HasSubstr("; no plan was saved")));
+  const std::string bytes = ReadFile(Path("plan"));
+  const Result second = run();
+  ExpectServedFromTheFirst(second);
+  EXPECT_THAT(second.outcome.err, testing::Not(HasSubstr(kHint))) << "it holds no more";
+  EXPECT_EQ(ReadFile(Path("plan")), bytes);
+  EXPECT_THAT(hotpack_test::RunProgram({HOTPACK_COMMAND, "show", Path("plan")}).out,
+              HasSubstr("\nwithout it     a run held "));
+  hotpack::SavedPlan plan = saved();
+  plan.held_without_bytes = 1 << 20;
+  ASSERT_EQ(hotpack::WritePlanFile(Path("plan").c_str(), plan), 0);
+  EXPECT_THAT(run().outcome.err, HasSubstr(std::string(kHint) + "1.0 MiB: leave --plan out"));
+  plan.live_without_bytes = 1;
+  ASSERT_EQ(hotpack::WritePlanFile(Path("plan").c_str(), plan), 0);
+  EXPECT_THAT(run().outcome.err, testing::Not(HasSubstr(kHint))) << "that run had less to hold";
+}
+
+TEST_F(Plan, ARunThatLeavesNoPlanSaysSo) {
+  const Result result = Run({kClient, "run", "1"}, {}, {"--plan", Path("plan")});
+  EXPECT_FALSE(fs::exists(Path("plan")));
+  EXPECT_THAT(result.outcome.err, HasSubstr("; no plan was saved"));
+}
+
 TEST_F(Plan, TheSecondRunIsServedFromTheFirstIteration) {
   const Result first = RunWith(Path("plan"), {kClient, "run"});
   ExpectServedAsWithout(first);

@@ -332,6 +332,10 @@ TEST(Run, FrameworksAskForEveryTensor) {
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("PYTORCH_NO_CUDA_MEMORY_CACHING")));
   outcome = Hotpack({"run", "--", "env"}, {{"PYTORCH_NO_CUDA_MEMORY_CACHING", "0"}});
   EXPECT_THAT(outcome.out, HasSubstr("\nPYTORCH_NO_CUDA_MEMORY_CACHING=0\n"));
+  std::map<std::string, std::string> off = none;
+  off["HOTPACK"] = "0";
+  EXPECT_THAT(Hotpack({"run", "--", "env"}, off).out, testing::Not(HasSubstr("PYTORCH_NO_CUDA_MEMORY_CACHING")))
+      << "without hotpack the program is as it is";
 }
 
 TEST(Run, BadInputGetsOneLine) {

@@ -89,25 +89,25 @@ class SimulateTest(unittest.TestCase):
 
 
 class ProgramTest(unittest.TestCase):
-    def need(self, *options: str, before: int = 0) -> "subprocess.CompletedProcess[str]":
-        """Of PROGRAM. before: MiB that it has before its steps, for a moment."""
+    def need(self, *options: str, before: int = 0, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """Of PROGRAM. before: MiB that it has before its steps, for a moment. code: the expected exit code."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "train.py")
             with open(path, "w") as file:
                 file.write(PROGRAM)
             done = subprocess.run([HOTPACK, "need", *options, "--", sys.executable, path, "256", str(before)],
                                   capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         return done
 
     def test_the_most_is_not_said_of_a_step_that_has_less(self):
         printed = self.need(before=500).stdout
-        self.assertRegex(printed, r"\nwith less memory, .*roofline: .*\n +[0-9.]+ MiB, 75 %   more is live outside the recorded step\n")
+        self.assertIn("\nwith less memory: no plan of the recorded step helps, because 500.0 MiB are live outside of it\n", printed)
         self.assertNotIn("with less memory", self.need("--no-budgets", before=500).stdout)
         self.assertRegex(printed, r"live at most 500\.0 MiB, outside the recorded step\nof that step: [0-9.]+ MiB, in step 3, ")
 
     def test_a_training_program(self):
-        done = self.need("--json")
+        done = self.need("--json", "--fits", "490M", code=1)
         need = json.loads(done.stdout)
         self.assertEqual(done.stderr.count("step "), 3, "what it prints goes to stderr")
         self.assertEqual((need["steps"], need["ended"]), (3, True))
@@ -127,9 +127,12 @@ class ProgramTest(unittest.TestCase):
         for name in ("hotpack", "pytorch", "pytorch-expandable"):
             self.assertGreaterEqual(need[name]["smallest_device"], need["live_peak"])
             self.assertLessEqual(need[name]["smallest_device"], need[name]["held_at_most"])
-        budgets = need["budgets"]
+        to_fit, *budgets = need["budgets"]
         self.assertEqual([each["percent"] for each in budgets], [75, 60, 50])
+        others = need["needed_with_context"] - need["hotpack"]["smallest_device"]
+        self.assertEqual((to_fit["to_fit"], to_fit["budget"]), (True, (490 << 20) - others))
         for each in budgets:
+            self.assertFalse(each["to_fit"])
             self.assertEqual(each["budget"], need["pytorch"]["smallest_device"] * each["percent"] // 100)
             if each["found"]:
                 self.assertGreaterEqual(each["time_ratio"], 1)

@@ -92,6 +92,8 @@ TEST_F(PlanFile, Layout) {
   plan.opening.entries = {kNone, 2};
   plan.opening.before = 1;
   plan.program = "p";
+  plan.held_without_bytes = 77;
+  plan.live_without_bytes = 66;
   const Bytes8 bytes = EncodePlan(plan);
   ASSERT_EQ(bytes.size(), 512u + 40 + 3 * 16 + 2 * 8);
   EXPECT_EQ(memcmp(bytes.data(), "\x89hotplan", 8), 0);
@@ -102,6 +104,8 @@ TEST_F(PlanFile, Layout) {
   EXPECT_EQ(GetU32(bytes, 72), 2u);
   EXPECT_EQ(GetU32(bytes, 80), 1u);
   EXPECT_EQ(bytes[88], 'p');
+  EXPECT_EQ(GetU32(bytes, 472), 77u);
+  EXPECT_EQ(GetU32(bytes, 480), 66u);
   EXPECT_EQ(GetU32(bytes, 512), 3u);        // requests
   EXPECT_EQ(GetU32(bytes, 516), 3u);        // period
   EXPECT_EQ(GetU32(bytes, 528), 7u * 512);  // height

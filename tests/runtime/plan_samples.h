@@ -43,6 +43,8 @@ inline SavedPlan SamplePlan(uint64_t seed = 1, uint32_t requests = 40) {
   plan.device_bytes = uint64_t{80} << 30;
   plan.chunk_bytes = 2 << 20;
   plan.live_peak_bytes = 123456789;
+  plan.held_without_bytes = 234567890;
+  plan.live_without_bytes = 123456780;
   plan.created_ns = 1'700'000'000'000'000'000;
   plan.tool_version = 100;
   return plan;
@@ -78,6 +80,8 @@ inline void ExpectSame(const SavedPlan& a, const SavedPlan& b) {
   EXPECT_EQ(a.device_bytes, b.device_bytes);
   EXPECT_EQ(a.chunk_bytes, b.chunk_bytes);
   EXPECT_EQ(a.live_peak_bytes, b.live_peak_bytes);
+  EXPECT_EQ(a.held_without_bytes, b.held_without_bytes);
+  EXPECT_EQ(a.live_without_bytes, b.live_without_bytes);
   EXPECT_EQ(a.created_ns, b.created_ns);
   EXPECT_EQ(a.tool_version, b.tool_version);
 }

@@ -90,6 +90,10 @@ TEST_F(CommandTest, Usage) {
   ExpectRefused({"pack"}, "hotpack pack: FILE is required");
   ExpectRefused({"show"}, "hotpack show: FILE is required");
   ExpectRefused({"replay"}, "hotpack replay: FILE is required");
+  ExpectRefused(
+      {"run", "--budget", "4G", "--", "true"},
+      "hotpack run: unknown option --budget: run --limit SIZE acts as a smaller device, hotpack plan --budget "
+      "plans for less");
   ExpectRefused({"pack", "x", "--fast"}, "hotpack pack: unknown option --fast");
   ExpectRefused({"pack", "x", "--threds", "4"}, "hotpack pack: unknown option --threds: did you mean --threads?");
   ExpectRefused({"plan", "verify", "--treads=4", "x"}, "hotpack plan: unknown option --treads");
@@ -238,15 +242,26 @@ TEST_F(CommandTest, PackRefusesWhatItCannotWrite) {
   EXPECT_THAT(Files(), ElementsAre("bad.csv", "i.csv", "old.csv"));
 }
 
+// The meanings of variables, as sentences of flags.
+TEST_F(CommandTest, HelpOfRunReadsWell) {
+  const std::string help = Hotpack({"run", "--help"}).out;
+  EXPECT_THAT(help, HasSubstr("(docs/collectors.md)"));
+  EXPECT_THAT(help, testing::Not(HasSubstr(" (collectors.md)")));
+  EXPECT_THAT(help, HasSubstr(" cuMemAlloc requests of these sizes"));
+  EXPECT_THAT(help, HasSubstr("  Copies between devices"));
+  EXPECT_THAT(help, testing::Not(HasSubstr("  whether ")));
+}
+
 TEST_F(CommandTest, ShowJson) {
   Outcome outcome = Hotpack({"show", kData + "mlp-adam.trace", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : object.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases",
-                                "marks", "bytes", "live_peak", "live_end", "streams", "threads", "async_requests",
-                                "duration_ns", "marked_iterations", "marked", "detected", "phases", "growth", "spike"));
+  EXPECT_THAT(keys,
+              ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases", "marks",
+                          "bytes", "live_peak", "live_end", "streams", "threads", "async_requests", "duration_ns",
+                          "marked_iterations", "marked", "detected", "phases", "growth_known", "growth", "spike"));
   EXPECT_EQ(object["requests"], 194);
   EXPECT_EQ(object["marked_iterations"], nlohmann::ordered_json({61, 41, 41, 41}));
   EXPECT_EQ(object["created"], "2023-11-14T22:13:20Z");
@@ -313,6 +328,18 @@ TEST_F(CommandTest, RecordingsOfOtherAllocators) {
   }
   ExpectRefused({"show", Write("job.gz", "\x1f\x8b\x08")},
                 "hotpack show: " + Path("job.gz") + ": is compressed by gzip: unpack it first");
+  for (const char* command : {"show", "compare", "pack", "report"}) {
+    ExpectRefused({command, Write("random.bin", std::string("\xb0\x03,\x0a\xff\x00\x07", 7))},
+                  std::string("hotpack ") + command + ": " + Path("random.bin") +
+                      ": is neither a recording nor a snapshot, and no text such as a CSV");
+    ExpectRefused({command, Write("empty", "")},
+                  std::string("hotpack ") + command + ": " + Path("empty") + ": is empty");
+  }
+  EXPECT_THAT(Hotpack({"pack", Write("accents.csv",
+                                     "id,lower,upper,gr\xc3\xb6\xc3\x9f"
+                                     "e\n0,3,5,8\n")})
+                  .err,
+              HasSubstr("there is no column 'gr"));
   EXPECT_THAT(Hotpack({"compare", Write("i.csv", "id,lower,upper,size\n0,3,5,8\n")}).err,
               HasSubstr("is a packing instance, no recording: hotpack pack"));
 }

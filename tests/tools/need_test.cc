@@ -84,13 +84,34 @@ TEST(NeedTest, GrowthIsSaid) {
   EXPECT_EQ(NeedJson({}, Replay(path))["growth"], 3 << 20);
 }
 
+// Of many steps: what rises again and again, not what the last one happens to leave.
+TEST(NeedTest, GrowthOfALongRun) {
+  TemporaryDirectory folder;
+  const std::string leak = folder.path() + "/leak.csv", sways = folder.path() + "/sways.csv";
+  std::ofstream leaking(leak), swaying(sways);
+  leaking << "event,id,bytes\n";
+  swaying << "event,id,bytes\nalloc,2,1048576\n";
+  for (int step = 1; step < 20; ++step) {
+    leaking << "alloc," << 10 * step << ",3145728\nalloc,1,8388608\nfree,1,\nmark," << step << ",\n";
+    swaying << "free,2,\nalloc,1,8388608\nfree,1,\nalloc,2," << (step % 3 + 1) * 1048576 << "\nmark," << step << ",\n";
+  }
+  leaking.close();
+  swaying << "free,2,\nalloc,1,8388608\nfree,1,\nalloc,2,5242880\nmark,20,\n";
+  swaying.close();
+  EXPECT_THAT(Need({}, Replay(leak)).out, HasSubstr("memory grows by 3.0 MiB a step, over "));
+  const Outcome outcome = Need({}, Replay(sways));
+  EXPECT_THAT(outcome.out, HasSubstr("memory does not grow from step to step"));
+  EXPECT_GT(NeedJson({}, Replay(sways))["growth"], 1 << 20) << "the last one's";
+}
+
 TEST(NeedTest, WhatFits) {
   const Outcome yes = Need({"--fits", "24GB"}, Replay(kPerceptron));
   EXPECT_EQ(yes.code, 0) << yes.err;
   EXPECT_THAT(yes.out, HasSubstr("fits 24GB: yes"));
   const Outcome no = Need({"--fits", "100M"}, Replay(kPerceptron));
   EXPECT_EQ(no.code, 1) << "CUDA's context does not fit";
-  EXPECT_THAT(no.out, HasSubstr("fits 100M: no"));
+  EXPECT_THAT(no.out, HasSubstr("fits 100M: no ("));
+  EXPECT_THAT(no.out, HasSubstr(" MiB needed, with CUDA's context: "));
 }
 
 TEST(NeedTest, OnceForEachValue) {

@@ -286,6 +286,37 @@ TEST(ReportTest, ThePageHoldsEveryBlockExactly) {
   EXPECT_EQ(Read(data["iterations"]["state"]).size(), model.iterations.size());
 }
 
+// Weights of 3 MiB that no plan holds, and the step's blocks where most of them are live.
+TEST(ReportTest, WhatIsLiveAtThePeakByKind) {
+  const TraceFile file = hotpack_test::Sample();
+  const ReportModel model = ReportModelOf(file);
+  const Json figures = PageData(InputOf(file, model))["figures"];
+  const auto kinds = figures["peak_by_kind"].get<std::vector<uint64_t>>();
+  ASSERT_EQ(kinds.size(), 4u);
+  EXPECT_EQ(kinds[0], (10u << 20) + 700'416) << "all activations and the first gradient";
+  EXPECT_EQ(kinds[1] + kinds[2], 0u);
+  EXPECT_EQ(kinds[3], 3u << 20);
+  EXPECT_EQ(kinds[0] + kinds[3], figures["live_peak"]);
+}
+
+// The most of both curves together, which need not be the most of either.
+TEST(ReportTest, TheMomentOfThePeak) {
+  PlacementCurves curves;
+  curves.at = {0, 4, 8};
+  curves.load = {10, 6, 7};
+  curves.end = 12;
+  EXPECT_EQ(PeakMoment(curves, {}).at, 0);
+  EXPECT_EQ(PeakMoment(curves, {}).load, 10);
+  UnplannedLoad unplanned;
+  unplanned.at = {0, 6, 7};
+  unplanned.bytes = {1, 20, 2};
+  const LiveMoment peak = PeakMoment(curves, unplanned);
+  EXPECT_EQ(peak.at, 6);
+  EXPECT_EQ(peak.load, 6);
+  EXPECT_EQ(peak.unplanned, 20);
+  EXPECT_EQ(LivePeak(curves, unplanned), 26);
+}
+
 TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
   const TraceFile file = hotpack_test::Sample();
   const ReportModel model = ReportModelOf(file);

@@ -53,6 +53,7 @@ TEST(RunCourseTest, AConstantRunHasNothingToSay) {
   EXPECT_THAT(run.Sentences(), IsEmpty());
   const RunCourse course = CourseOf(run.file());
   EXPECT_TRUE(course.marked);
+  EXPECT_TRUE(course.growth_known);
   EXPECT_EQ(course.iterations.size(), 20u);
   ASSERT_EQ(course.phases.size(), 3u);
   EXPECT_EQ(course.phases[0].name, "before the first mark");

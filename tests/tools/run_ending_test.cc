@@ -36,9 +36,11 @@ ProcessStats Process(uint64_t requests, const FailedRequest& failed) {
 
 TEST(RunEndingTest, OutOfMemory) {
   FailedRequest failed = Failed();
-  EXPECT_EQ(OutOfMemoryText(failed),
-            "out of memory before the first step was complete: 132.0 MiB asked, 126.0 MiB free; live 15.8 GiB of "
-            "16.0 GiB; would help: a smaller batch: 100.0 MiB of hotpack's memory are idle in pieces");
+  EXPECT_EQ(
+      OutOfMemoryText(failed),
+      "out of memory before the first step was complete: 132.0 MiB asked, 126.0 MiB free; live 15.8 GiB of "
+      "16.0 GiB; would help: a smaller batch or a larger device: live and asked would fit, but the 100.0 MiB that "
+      "hotpack has idle are in pieces");
   failed.iterations = 2;
   failed.live = failed.held;
   EXPECT_THAT(OutOfMemoryText(failed), HasSubstr("out of memory at step 3: "));

@@ -18,6 +18,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
 #include "tools/compare/compare_facts.h"
+#include "tools/compare/fragmentation_text.h"
 #include "tools/formats/any_recording.h"
 #include "tools/replay/repeat_step.h"
 
@@ -183,6 +184,7 @@ void PrintText(const std::string& file, const Answer& answer, const std::string&
     printf("\nhotpack's engine, held while served by the plan: %.1f MiB\n",
            static_cast<double>(comparison.held_while_served) / 1048576.0);
   }
+  if (const std::string text = FragmentationText(comparison); !text.empty()) printf("\n%s\n", text.c_str());
   if (answer.on) PrintFits(answer.fits, *answer.on);
 }
 

@@ -98,6 +98,13 @@ uint64_t OutsideTheStep(const Need& need) {
   return need.peak && need.peak->bytes < need.comparison.live_peak ? need.comparison.live_peak : 0;
 }
 
+// Returns the bytes that the device of --fits leaves for the job; 0: it fits, nobody asked, or none is left.
+uint64_t BudgetToFit(const NeedAnswer& answer, const NeedCase& one) {
+  if (!answer.fits || Fits(one, answer.fits->bytes)) return 0;
+  const uint64_t other = NeededWithContext(one.need) - one.need.comparison.hotpack.smallest.bytes;
+  return answer.fits->bytes > other ? answer.fits->bytes - other : 0;
+}
+
 // Returns the runs so far by their values; empty if some value is no whole number of at least 1, or is there twice.
 std::vector<ValuePoint> PointsOf(const std::vector<NeedCase>& cases) {
   std::vector<ValuePoint> points;
@@ -207,7 +214,8 @@ int RunNeed(NeedArguments options) {
   answer.detailed = DetailedCase(answer);
   NeedCase& shown = answer.cases[answer.detailed];
   if (!options.no_budgets) {
-    shown.budgets = PlanBudgets(shown.run.graph, PyTorchNeeds(shown.need), OutsideTheStep(shown.need));
+    shown.budgets =
+        PlanBudgets(shown.run.graph, PyTorchNeeds(shown.need), OutsideTheStep(shown.need), BudgetToFit(answer, shown));
   }
   const std::string text = options.json ? NeedJson(answer).dump(2) + "\n" : NeedText(answer);
   fwrite(text.data(), 1, text.size(), stdout);

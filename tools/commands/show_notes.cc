@@ -174,6 +174,9 @@ void PrintCourse(const RunCourse& course) {
     }
     printf("; live at most\n");
   }
+  if (course.growth_known && !course.growth) {
+    printf("               Memory does not grow from iteration to iteration.\n");
+  }
   for (const std::string& sentence : CourseSentences(course)) printf("               %s\n", sentence.c_str());
 }
 
@@ -183,6 +186,7 @@ void AddCourseJson(const RunCourse& course, Json* object) {
     phases.push_back({{"name", phase.name}, {"iterations", phase.iterations}, {"live_peak", phase.live_peak}});
   }
   (*object)["phases"] = phases;
+  (*object)["growth_known"] = course.growth_known;
   (*object)["growth"] = Json();
   if (course.growth) {
     (*object)["growth"] = {{"bytes", course.growth->bytes},

@@ -1,5 +1,6 @@
 #include "tools/formats/any_recording.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -14,12 +15,22 @@
 namespace hotpack {
 namespace {
 
+// No control characters but those of lines: what is not ASCII may be UTF-8.
+bool IsText(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) {
+    const auto code = static_cast<unsigned char>(c);
+    return (code >= 0x20 && code != 0x7f) || (code >= '\t' && code <= '\r');
+  });
+}
+
 // "1 release", "2 releases".
 std::string Count(uint64_t count, const std::string& noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
 void AddTo(std::string* list, const std::string& item) { absl::StrAppend(list, list->empty() ? "" : ", ", item); }
+
+constexpr size_t kTextBytes = 256;  // of a file's beginning, which tell whether it is text
 
 // The common part of all logs.
 template <typename Log>
@@ -98,7 +109,8 @@ std::string OtherKindOfFile(std::string_view begin) {
   for (const Kind& kind : kKinds) {
     if (begin.substr(0, kind.begin.size()) == kind.begin) return kind.text;
   }
-  return "";
+  if (begin.empty()) return "empty";
+  return IsText(begin.substr(0, kTextBytes)) ? "" : "neither a recording nor a snapshot, and no text such as a CSV";
 }
 
 absl::StatusOr<AnyRecording> ParseAnyRecording(std::string_view contents, const std::string& path) {

@@ -29,7 +29,7 @@ bool LooksLikeSnapshot(std::string_view begin);
 bool LooksLikeRmmLog(std::string_view begin);
 
 // Returns what a file is that no subcommand reads as a recording, in words with what to do: a compressed file, a plan,
-// a program, JSON, a page. Empty: unknown. `begin`: as above.
+// a program, JSON, a page, an empty file, bytes that are no text. Empty: unknown. `begin`: as above.
 std::string OtherKindOfFile(std::string_view begin);
 
 struct AnyRecording {

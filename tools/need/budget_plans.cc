@@ -26,6 +26,24 @@ struct Planning {
   pid_t pid = -1;
 };
 
+std::vector<BudgetPlan> BudgetsOf(uint64_t whole, uint64_t to_fit) {
+  std::vector<BudgetPlan> budgets;
+  if (to_fit > 0 && to_fit < whole) {
+    BudgetPlan own;
+    own.percent = static_cast<int>(to_fit * 100 / whole);
+    own.budget = to_fit;
+    own.to_fit = true;
+    budgets.push_back(own);
+  }
+  for (const int percent : kBudgetPercents) {
+    BudgetPlan part;
+    part.percent = percent;
+    part.budget = whole * static_cast<uint64_t>(percent) / 100;
+    budgets.push_back(part);
+  }
+  return budgets;
+}
+
 bool EndsWell(pid_t pid) {
   int status = 0;
   return pid > 0 && waitpid(pid, &status, 0) == pid && ExitCode(status) == 0;
@@ -47,7 +65,7 @@ bool ReadBudgetPlan(const std::string& printed, BudgetPlan* plan) {
   return true;
 }
 
-BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole, uint64_t outside) {
+BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole, uint64_t outside, uint64_t to_fit) {
   BudgetPlans answer;
   const std::string program = PlanProgram();
   const TemporaryDirectory directory;
@@ -59,15 +77,14 @@ BudgetPlans PlanBudgets(const std::string& graph, uint64_t whole, uint64_t outsi
   if (!written.is_object()) return answer;
   answer.costs = written.value("costs", std::string());
   std::vector<Planning> all;  // side by side
-  for (const int percent : kBudgetPercents) {
+  for (const BudgetPlan& plan : BudgetsOf(whole, to_fit)) {
     Planning one;
-    one.plan.percent = percent;
-    one.plan.budget = whole * static_cast<uint64_t>(percent) / 100;
-    one.plan.outside = outside > one.plan.budget;
-    one.out = directory.path() + "/plan." + std::to_string(percent);
-    if (!one.plan.outside) one.pid = fork();
+    one.plan = plan;
+    one.plan.outside = outside > plan.budget ? outside : 0;
+    one.out = directory.path() + "/plan." + std::to_string(all.size());
+    if (one.plan.outside == 0) one.pid = fork();
     if (one.pid == 0) {
-      Execute({program, "plan", path, "--budget", std::to_string(one.plan.budget), "--swap", "--time-limit", kTimeLimit,
+      Execute({program, "plan", path, "--budget", std::to_string(plan.budget), "--swap", "--time-limit", kTimeLimit,
                "--json"},
               {}, one.out, one.out + ".errors");
     }

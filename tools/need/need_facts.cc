@@ -135,6 +135,9 @@ Need NeedOf(const SimulatedRun& run, bool smallest) {
     const NeedStep &last = need.steps.back(), &before = need.steps[need.steps.size() - 2];
     need.growth = static_cast<int64_t>(last.live_end) - static_cast<int64_t>(before.live_end);
   }
+  const RunCourse course = CourseOf(*run.recording);
+  need.long_growth_known = course.marked && course.growth_known;
+  need.long_growth = need.long_growth_known ? course.growth : std::nullopt;
   need.peak = ReadPeak(run.graph);
   return need;
 }

@@ -8,6 +8,7 @@
 
 #include "tools/compare/compare_facts.h"
 #include "tools/need/simulated_run.h"
+#include "tools/recording/run_course.h"
 
 namespace hotpack {
 
@@ -36,9 +37,12 @@ struct NeedPeak {
 struct Need {
   Comparison comparison;  // rows: pytorch, pytorch-expandable
   std::vector<NeedStep> steps;
-  bool same_requests = false;    // the last two marked steps request the same sizes in the same order
-  int64_t growth = 0;            // bytes from the end of the last step but one to that of the last
-  bool growth_known = false;     // there are two steps
+  bool same_requests = false;  // the last two marked steps request the same sizes in the same order
+  int64_t growth = 0;          // bytes from the end of the last step but one to that of the last
+  bool growth_known = false;   // there are two steps
+  // Of many steps (tools/recording/run_course.h): whether memory rises again and again. Known from ten marked ones on.
+  std::optional<MemoryGrowth> long_growth;
+  bool long_growth_known = false;
   bool repeats_known = false;    // there are two marked steps
   bool communicates = false;     // with other ranks, over NCCL
   std::optional<NeedPeak> peak;  // nothing: the program left no graph

@@ -37,7 +37,11 @@ Json PeakJson(const NeedPeak& peak) {
 }
 
 Json BudgetJson(const BudgetPlan& plan, const std::string& costs) {
-  Json object = {{"percent", plan.percent}, {"budget", plan.budget}, {"found", plan.found}, {"outside", plan.outside}};
+  Json object = {{"percent", plan.percent},
+                 {"budget", plan.budget},
+                 {"found", plan.found},
+                 {"outside", plan.outside > 0},
+                 {"to_fit", plan.to_fit}};
   if (!plan.found) return object;
   object.update(Json{{"time_ratio", plan.time_ratio},
                      {"costs", costs},

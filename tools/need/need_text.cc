@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "tools/cli/count_text.h"
+#include "tools/cli/size_text.h"
 #include "tools/need/cards.h"
+#include "tools/need/fold_modules.h"
 
 namespace hotpack {
 namespace {
@@ -86,6 +88,10 @@ std::string KindsText(const PeakPart& part) {
 void AddParts(const char* title, const std::vector<PeakPart>& parts, uint64_t whole, std::string* text) {
   if (parts.empty()) return;
   Add(text, "  %s\n", title);
+  int width = 36;
+  for (size_t i = 0; i < parts.size() && i < kRows; ++i) {
+    width = std::max(width, static_cast<int>(std::min(parts[i].name.size(), size_t{72})));
+  }
   uint64_t rest = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i >= kRows) {
@@ -93,11 +99,20 @@ void AddParts(const char* title, const std::vector<PeakPart>& parts, uint64_t wh
       continue;
     }
     const double share = whole == 0 ? 0 : 100.0 * static_cast<double>(parts[i].bytes) / static_cast<double>(whole);
-    Add(text, "    %-36s %12.1f %5.0f %%%s\n", parts[i].name.empty() ? "(unknown)" : parts[i].name.c_str(),
+    Add(text, "    %-*s %12.1f %5.0f %%%s\n", width, parts[i].name.empty() ? "(unknown)" : parts[i].name.c_str(),
         MiB(parts[i].bytes), share, KindsText(parts[i]).c_str());
   }
   if (parts.size() > kRows)
-    Add(text, "    %-36s %12.1f\n", (std::to_string(parts.size() - kRows) + " more").c_str(), MiB(rest));
+    Add(text, "    %-*s %12.1f\n", width, (std::to_string(parts.size() - kRows) + " more").c_str(), MiB(rest));
+}
+
+// Returns the step of the most live memory, from 2 on, if that is not the recorded one; 0: it is another moment. A
+// first step is no good one to record: it makes the optimizer's state.
+size_t HighestStep(const Need& need) {
+  for (size_t i = 1; i < need.steps.size() && i + 1 != need.peak->step; ++i) {
+    if (need.steps[i].live_peak == need.comparison.live_peak) return i + 1;
+  }
+  return 0;
 }
 
 void AddPeak(const Need& need, std::string* text) {
@@ -113,17 +128,23 @@ void AddPeak(const Need& need, std::string* text) {
   if (!peak.line.empty()) where += " (" + peak.line + ")";
   Add(text, "live at most %.1f MiB", MiB(need.comparison.live_peak));
   // The graph is of one step. Another one, or what lies between them, may have more.
-  if (peak.bytes < need.comparison.live_peak)
-    Add(text, ", outside the recorded step\nof that step: %.1f MiB", MiB(peak.bytes));
+  if (peak.bytes < need.comparison.live_peak) {
+    const size_t highest = HighestStep(need);
+    const std::string again = highest == 0 ? ""
+                                           : " (in step " + std::to_string(highest) + ": --steps " +
+                                                 std::to_string(highest) + " records that one)";
+    Add(text, ", outside the recorded step%s\nof that step: %.1f MiB", again.c_str(), MiB(peak.bytes));
+  }
   *text += where + "\n";
   std::vector<PeakPart> kinds = peak.by_kind;
   for (PeakPart& kind : kinds) kind.name = Words(kind.name);
   AddParts("by kind", kinds, peak.bytes, text);
-  AddParts("by module", peak.by_module, peak.bytes, text);
+  AddParts("by module", FoldModules(peak.by_module), peak.bytes, text);
   AddParts("by line", peak.by_line, peak.bytes, text);
 }
 
-void AddSteps(const Need& need, std::string* text) {
+// `ended`: the program would have made more steps.
+void AddSteps(const Need& need, bool ended, std::string* text) {
   if (need.steps.empty()) {
     *text += "no steps are marked: the figures are of the whole run\n";
     return;
@@ -134,7 +155,10 @@ void AddSteps(const Need& need, std::string* text) {
       MiB(need.steps.back().live_end));
   if (!need.growth_known) {
     *text += "\n";
-  } else if (need.growth > 0) {
+  } else if (need.long_growth) {
+    Add(text, "; memory grows by %s a step, over %s\n", FormatSize(need.long_growth->bytes).c_str(),
+        CountText(need.long_growth->iterations, "step").c_str());
+  } else if (need.growth > 0 && !need.long_growth_known) {
     Add(text, "; memory grows: %.2f MiB from the last step but one to the last\n",
         MiB(static_cast<uint64_t>(need.growth)));
   } else {
@@ -142,7 +166,8 @@ void AddSteps(const Need& need, std::string* text) {
   }
   const size_t count = need.steps.size();
   if (need.repeats_known && !need.same_requests && need.steps[count - 1].live_peak != need.steps[count - 2].live_peak) {
-    *text += "the steps differ: the largest of those seen counts, so give the longest batch\n";
+    *text += "the steps differ: the largest of those seen counts, so give the longest batch";
+    *text += ended ? ", or all steps (--steps 0)\n" : "\n";
   }
 }
 
@@ -155,12 +180,22 @@ void AddReads(const SimulatedRun& run, std::string* text) {
 
 void AddBudgets(const BudgetPlans& budgets, std::string* text) {
   if (budgets.plans.empty()) return;
+  const auto outside = [](const BudgetPlan& plan) { return plan.outside > 0; };
+  if (std::all_of(budgets.plans.begin(), budgets.plans.end(), outside)) {
+    Add(text, "\nwith less memory: no plan of the recorded step helps, because %.1f MiB are live outside of it\n",
+        MiB(budgets.plans.front().outside));
+    return;
+  }
   Add(text, "\nwith less memory, as hotpack plan would do it%s%s\n",
       budgets.costs.empty() ? "" : "; times: ", budgets.costs.c_str());
   for (const BudgetPlan& plan : budgets.plans) {
-    Add(text, "%12.1f MiB, %2d %%", MiB(plan.budget), plan.percent);
+    Add(text, "%12.1f MiB, %2d %%%s", MiB(plan.budget), plan.percent, plan.to_fit ? ", to fit" : "");
+    if (plan.outside > 0) {
+      Add(text, "   no plan of the step helps: %.1f MiB are live outside of it\n", MiB(plan.outside));
+      continue;
+    }
     if (!plan.found) {
-      *text += plan.outside ? "   more is live outside the recorded step\n" : "   no plan was found\n";
+      *text += "   no plan was found\n";
       continue;
     }
     Add(text, "   %.3f times the time; computed again: %s%s%s%s", plan.time_ratio,
@@ -242,7 +277,7 @@ std::string NeedText(const NeedAnswer& answer) {
   AddUnsimulated(&text);
   text += "\n";
   AddPeak(last.need, &text);
-  AddSteps(last.need, &text);
+  AddSteps(last.need, last.run.ended, &text);
   AddReads(last.run, &text);
   if (last.run.passed_through > 0) {
     Add(&text, "%s went past hotpack and are missing here\n", CountText(last.run.passed_through, "request").c_str());
@@ -251,8 +286,10 @@ std::string NeedText(const NeedAnswer& answer) {
   AddCases(answer, &text);
   if (answer.cards) AddCards(last, &text);
   if (answer.fits && answer.parameter.empty()) {
-    Add(&text, "\n%s: %s (%.1f MiB needed, with CUDA's context)\n", ("fits " + answer.fits->text).c_str(),
-        Fits(last, answer.fits->bytes) ? "yes" : "no", MiB(NeededWithContext(last.need)));
+    const uint64_t needed = NeededWithContext(last.need), own = last.need.comparison.hotpack.smallest.bytes;
+    Add(&text, "\n%s: %s (%.1f MiB needed, with CUDA's context: %.1f of the job and %.1f that are not simulated)\n",
+        ("fits " + answer.fits->text).c_str(), Fits(last, answer.fits->bytes) ? "yes" : "no", MiB(needed), MiB(own),
+        MiB(needed - own));
   }
   return text;
 }

@@ -164,10 +164,10 @@ std::string WhereMost(const Notes& notes, const LeftBehind& left) {
 }
 
 // Growth: at the ends of the last third more is live than at any of the first third, and it rises in at least two of
-// five iterations, twice as often as it falls. A single rise (an optimizer's state, a larger batch) is none.
+// five iterations, twice as often as it falls. A single rise (an optimizer's state, a larger batch) is none. Needs
+// kMinForGrowth + kWarmUp iterations.
 std::optional<MemoryGrowth> GrowthOf(const TraceFile& file, const std::vector<RunStretch>& iterations,
                                      const RunStretch& after) {
-  if (iterations.size() < kMinForGrowth + kWarmUp) return std::nullopt;
   std::vector<uint64_t> ends;
   for (size_t i = kWarmUp; i < iterations.size(); ++i) ends.push_back(iterations[i].live_begin);
   ends.push_back(after.live_begin);
@@ -231,7 +231,8 @@ RunCourse CourseOf(const TraceFile& file) {
   if (course.marked) course.phases = PhasesOf(before, course.iterations, after);
   std::vector<RunStretch> complete = course.iterations;
   if (!course.marked) complete.pop_back();  // its end may be the recording's, where the program releases everything
-  course.growth = GrowthOf(file, complete, course.marked ? after : course.iterations.back());
+  course.growth_known = complete.size() >= kMinForGrowth + kWarmUp;
+  if (course.growth_known) course.growth = GrowthOf(file, complete, course.marked ? after : course.iterations.back());
   course.spike = SpikeOf(before, course.iterations, after, course.growth ? course.growth->bytes : 0);
   return course;
 }

@@ -44,12 +44,13 @@ struct RunCourse {
   bool marked = false;                 // by the program; false: as detected, where the recording repeats
   std::vector<RunStretch> iterations;  // empty: none are marked and none repeats
   std::vector<RunPhase> phases;
+  bool growth_known = false;  // there are enough iterations to tell
   std::optional<MemoryGrowth> growth;
   std::optional<MemorySpike> spike;
 };
 
-// Cuts the recording at its marks, else where the iteration that is found repeats. Growth needs 8 iterations, a spike
-// 4. O(events · log).
+// Cuts the recording at its marks, else where the iteration that is found repeats. Growth needs 10 complete iterations,
+// a spike 4. O(events · log).
 RunCourse CourseOf(const TraceFile& file);
 
 // Returns growth and spike as sentences with a full stop; empty: there is neither.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "tools/cli/count_text.h"
@@ -97,6 +98,22 @@ Json BlockColumns(const ReportModel& model, const std::vector<uint32_t>& shown, 
   };
 }
 
+bool IsResident(const Block& block, Clock at) {
+  return std::any_of(block.residency.begin(), block.residency.end(),
+                     [at](const Residency& residency) { return residency.begin <= at && at < residency.end; });
+}
+
+// Returns what is live at the iteration's peak, by kind: bytes of packed, carried, kept blocks, and not in the plan.
+Json PeakByKind(const ReportModel& model) {
+  const LiveMoment peak = PeakMoment(model.curves, model.unplanned);
+  std::array<Bytes, 3> kinds = {};
+  for (size_t i = 0; i < model.blocks.size(); ++i) {
+    const Block& block = model.instance.blocks[i];
+    if (IsResident(block, peak.at)) kinds[static_cast<size_t>(model.blocks[i].kind)] += block.size;
+  }
+  return {kinds[0], kinds[1], kinds[2], peak.unplanned};
+}
+
 // Returns the sums that the page states in words.
 Json Figures(const ReportModel& model, const std::vector<uint32_t>& shown) {
   const auto& edges = model.stream_edges;
@@ -132,6 +149,7 @@ Json Figures(const ReportModel& model, const std::vector<uint32_t>& shown) {
       {"beside_bytes", model.unplanned.most},
       {"beside_least", model.unplanned.least},
       {"live_peak", model.live_peak},
+      {"peak_by_kind", PeakByKind(model)},
       {"unplanned_requests", model.unplanned_requests},
       {"lower_bound", model.packed.lower_bound},
       {"height", model.packed.placement.height},

@@ -71,7 +71,8 @@ void PrintJson(const SavedPlan& plan) {
                  {"device", plan.device},
                  {"device_bytes", plan.device_bytes},
                  {"chunk_bytes", plan.chunk_bytes},
-                 {"live_peak", plan.live_peak_bytes}};
+                 {"live_peak", plan.live_peak_bytes},
+                 {"held_without", plan.held_without_bytes}};
   object["opening"] = {{"before", plan.opening.before},
                        {"requests", plan.opening.units.size()},
                        {"others", Others(plan.opening)},
@@ -95,6 +96,9 @@ void PrintText(const SavedPlan& plan) {
   printf("device         %s, %s, chunks of %s\n", plan.device.empty() ? "unknown" : Printable(plan.device).c_str(),
          FormatSize(plan.device_bytes).c_str(), FormatSize(plan.chunk_bytes).c_str());
   printf("live           %llu at most (%s)\n", u(plan.live_peak_bytes), FormatSize(plan.live_peak_bytes).c_str());
+  if (plan.held_without_bytes > 0) {
+    printf("without it     a run held %s at most\n", FormatSize(plan.held_without_bytes).c_str());
+  }
   if (plan.opening.empty()) {
     printf("opening        not known: the iteration has to be recognised\n");
   } else {

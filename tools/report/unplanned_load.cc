@@ -71,16 +71,24 @@ UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& reques
   return unplanned;
 }
 
-Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned) {
-  Bytes peak = unplanned.most;
+LiveMoment PeakMoment(const PlacementCurves& curves, const UnplannedLoad& unplanned) {
+  LiveMoment peak;
+  const auto consider = [&peak](Clock at, Bytes load, Bytes bytes) {
+    if (load + bytes > peak.load + peak.unplanned) peak = {at, load, bytes};
+  };
   for (size_t i = 0, k = 0; i < curves.at.size(); ++i) {
     const Clock end = i + 1 < curves.at.size() ? curves.at[i + 1] : curves.end;
     while (k + 1 < unplanned.at.size() && unplanned.at[k + 1] <= curves.at[i]) ++k;
-    peak = std::max(peak, curves.load[i] + (unplanned.bytes.empty() ? 0 : unplanned.bytes[k]));
+    consider(curves.at[i], curves.load[i], unplanned.bytes.empty() ? 0 : unplanned.bytes[k]);
     for (size_t j = k + 1; j < unplanned.at.size() && unplanned.at[j] < end; k = j++)
-      peak = std::max(peak, curves.load[i] + unplanned.bytes[j]);
+      consider(unplanned.at[j], curves.load[i], unplanned.bytes[j]);
   }
   return peak;
+}
+
+Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned) {
+  const LiveMoment peak = PeakMoment(curves, unplanned);
+  return std::max(unplanned.most, peak.load + peak.unplanned);
 }
 
 }  // namespace hotpack

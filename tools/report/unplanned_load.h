@@ -24,6 +24,16 @@ struct UnplannedLoad {
 // Returns the unplanned load of the iteration `hot`. `requests` are those of the trace. O(events).
 UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot);
 
+// One tick of the packed iteration.
+struct LiveMoment {
+  Clock at = 0;
+  Bytes load = 0;       // of planned blocks
+  Bytes unplanned = 0;  // of others
+};
+
+// Returns the earliest tick at which most is live, planned or not. O(steps of both).
+LiveMoment PeakMoment(const PlacementCurves& curves, const UnplannedLoad& unplanned);
+
 // Returns the most that is live at once, planned or not: a lower bound for any allocator.
 Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned);
 

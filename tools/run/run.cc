@@ -1,6 +1,7 @@
 #include "tools/run/run.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/size_text.h"
 #include "tools/report/show_plan.h"
+#include "tools/run/plan_note.h"
 #include "tools/run/recording_end.h"
 #include "tools/run/run_linked.h"
 #include "tools/run/run_program.h"
@@ -31,11 +33,26 @@ bool IsPlainOption(const OptionRow& row) {
   return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace" && std::string_view(row.flag) != "--plan";
 }
 
+// Returns the meaning of an option's variable (docs/environment.md) as that of its flag: a sentence without the
+// "whether" of a variable that is 0 or 1, and with the folder of a page that it names.
+std::string FlagMeaning(const OptionRow& row) {
+  constexpr std::string_view kWhether = "whether ";
+  std::string meaning = row.meaning;
+  std::erase(meaning, '`');
+  if (meaning.starts_with(kWhether)) meaning.erase(0, kWhether.size());
+  if (const size_t page = meaning.find(".md)"); page != std::string::npos) {
+    meaning.insert(meaning.rfind('(', page) + 1, "docs/");
+  }
+  const std::string_view first(meaning.data(), std::min(meaning.find(' '), meaning.size()));
+  const bool is_name = std::any_of(first.begin(), first.end(), [](unsigned char c) { return isupper(c) != 0; });
+  if (!is_name) meaning[0] = static_cast<char>(toupper(static_cast<unsigned char>(meaning[0])));  // not of cuMemAlloc
+  return meaning;
+}
+
 void AddOptionFlags(CLI::App* command, RunOptions* options) {
   for (const OptionRow& row : kOptionRows) {
     if (!IsPlainOption(row)) continue;
-    std::string meaning = row.meaning;
-    std::erase(meaning, '`');
+    const std::string meaning = FlagMeaning(row);
     if (std::string_view(row.values) == "0 or 1") {
       command->add_flag_callback(
           row.flag, [options, &row] { options->variables[row.variable] = "1"; }, meaning);
@@ -147,19 +164,24 @@ std::string HeldAbove(const RunOptions& options, const std::vector<ProcessStats>
 }
 
 int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
-           int code) {
+           const PlanBefore& plan_before, int code) {
   const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
   const CheckerTotals* checker = options.simulate ? &totals : nullptr;
   hotpack_stats none = {};
   none.steady_iteration = -1;
-  const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
+  const hotpack_stats& stats = processes.empty() ? none : processes.front().stats;
+  const std::string json = StatsJson(stats, checker);
   std::string reason;
   const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
   if (!options.quiet) {
     const std::optional<PytorchHeld> pytorch = PytorchWouldHold(options, directory, processes);
-    fprintf(stderr, "%s\n", SummaryLine(options, processes, code, checker, report, pytorch).c_str());
+    fprintf(stderr, "%s\n",
+            SummaryLine(options, processes, code, checker, report, pytorch,
+                        code == 0 ? PlanNote(options, plan_before, stats) : "")
+                .c_str());
     fputs(LoadCurve(options, directory, processes).c_str(), stderr);
   }
+  if (code == 0) KeepPlanFigures(options, plan_before, stats);
   if (const std::string fault = FaultOfRecording(options, processes); !fault.empty()) {
     code = FailedOutput(options, "--trace " + options.trace + ": " + fault, code);
   }
@@ -178,13 +200,14 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
 int Run(const RunOptions& options) {
   const std::string reason = CheckOutputs(options);
   if (!reason.empty()) return FailRun(options, 2, reason);
+  const PlanBefore plan_before = ReadPlanBefore(options);
   const TemporaryDirectory directory;
   int code = 0;
   const std::optional<FinishedProgram> finished = RunProgram(options, directory.path(), &code);
   if (!finished) return code;
   const std::vector<ProcessStats> processes = ReadStatsDirectory(directory.path());
   ExplainFailure(options, finished->libraries, finished->path, processes, finished->code);
-  return Report(options, directory.path(), processes, finished->code);
+  return Report(options, directory.path(), processes, plan_before, finished->code);
 }
 
 }  // namespace
@@ -192,27 +215,27 @@ int Run(const RunOptions& options) {
 void AddRunCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("run", "Runs a program under hotpack: hotpack run [options] -- CMD ...");
   auto options = std::make_shared<RunOptions>();
-  AddSimulateOptions(command, "run on the simulated device; no GPU is needed", options.get());
+  AddSimulateOptions(command, "Run on the simulated device; no GPU is needed", options.get());
   command->add_flag("--keep-caching", options->keep_caching,
-                    "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
+                    "Leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
   command->add_flag("--compatibility", options->compatibility,
-                    "do not make hotpack PyTorch's allocator; its requests come through the driver, one by one");
-  AddOutputOption(command, "--trace", &options->trace, "record the program's allocations in this file");
+                    "Do not make hotpack PyTorch's allocator; its requests come through the driver, one by one");
+  AddOutputOption(command, "--trace", &options->trace, "Record the program's allocations in this file");
   AddOutputOption(command, "--report", &options->report,
-                  "write a page that shows the packed iteration and the run (hotpack report)");
-  AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
+                  "Write a page that shows the packed iteration and the run (hotpack report)");
+  AddOutputOption(command, "--json-stats", &options->json_stats, "Write the figures of the run to this file");
   command
       ->add_flag("-q,--quiet", options->quiet,
-                 "no line at the end of a run (nor with HOTPACK_QUIET=1); errors are still reported")
+                 "No line at the end of a run (nor with HOTPACK_QUIET=1); errors are still reported")
       ->envname("HOTPACK_QUIET");
   command
       ->add_option("--fail-above", options->fail_above,
-                   "exit with 1, and a line, if a process held more than this size, also where the program succeeded")
+                   "Exit with 1, and a line, if a process held more than this size, also where the program succeeded")
       ->check(SizeOption());
-  AddForceFlag(command, &options->force)->description("write over files that are there");
+  AddForceFlag(command, &options->force)->description("Write over files that are there");
   AddOptionFlags(command, options.get());
   AddOutputOption(command, "--plan", &options->plan,
-                  "begin with the plan that an earlier run left in this file, and leave one");
+                  "Begin with the plan that an earlier run left in this file, and leave one");
   CLI::Option* first = AddProgram(command);
   command->footer(
       "The exit code is the program's; 128 and the number of the signal that ended it.\n"

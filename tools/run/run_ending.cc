@@ -29,7 +29,8 @@ std::string WouldHelp(const FailedRequest& failed) {
   if (needed > Less(failed.total, rest)) {
     return "a smaller batch, or less for other processes and the driver, which have " + FormatSize(rest);
   }
-  return "a smaller batch: " + FormatSize(Less(failed.held, failed.live)) + " of hotpack's memory are idle in pieces";
+  return "a smaller batch or a larger device: live and asked would fit, but the " +
+         FormatSize(Less(failed.held, failed.live)) + " that hotpack has idle are in pieces";
 }
 
 }  // namespace

@@ -192,7 +192,8 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
 }
 
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, int code,
-                        const CheckerTotals* totals, RunReport report, const std::optional<PytorchHeld>& pytorch) {
+                        const CheckerTotals* totals, RunReport report, const std::optional<PytorchHeld>& pytorch,
+                        const std::string& plan_note) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + CountText(totals->reports, "report") : std::string();
   const std::string ended = ExitText(code);
@@ -200,13 +201,15 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
     return "hotpack: " + OutOfMemoryText(process->failed) + "; " + ended + checker +
            NextAfterFailure(options, report, true);
   }
+  const std::string failed = FailedRequestsText(processes);
   if (NothingServed(processes)) {
     return "hotpack: " + (ended.empty() ? "" : ended + "; ") + LeftToDriver(options, processes, !ended.empty()) +
-           checker + (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
+           (failed.empty() ? "" : "; " + failed) + checker +
+           (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
            (report == RunReport::kWritten ? Next(options, report) : AskDoctor(options));
   }
   const hotpack_stats& stats = processes.front().stats;
-  const std::string reason = NoPlanText(stats), failed = FailedRequestsText(processes);
+  const std::string reason = NoPlanText(stats);
   std::string line = "hotpack: " + (ended.empty() ? "" : ended + "; until then ") + Held(stats, pytorch) + "; " +
                      Percent(stats.planned, stats.requests) + " of " + CountText(stats.requests, "request") +
                      " by the plan" + (reason.empty() ? "" : ": " + reason) + Others(processes);
@@ -215,7 +218,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
             FormatSize(pytorch->smallest_usual) + ", with expandable segments " +
             FormatSize(pytorch->smallest_expandable) + ")";
   }
-  return line + (failed.empty() ? "" : "; " + failed) + checker +
+  return line + (failed.empty() ? "" : "; " + failed) + plan_note + checker +
          (ended.empty() ? Next(options, report) : NextAfterFailure(options, report, false));
 }
 

@@ -57,9 +57,10 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
 // Otherwise: how the program failed, if it did; the most held, and by the same measure what PyTorch would have held, if
 // known; the most held while the plan served; the live peak; the share of requests served by the plan, and why none
 // were; the smallest devices, if known; requests that found no memory. `code`: the program's exit code. `checker`: null
-// if not simulated. It names no recording that is not there.
+// if not simulated. `plan_note`: of PlanNote (plan_note.h). It names no recording that is not there.
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, int code,
-                        const CheckerTotals* checker, RunReport report, const std::optional<PytorchHeld>& pytorch);
+                        const CheckerTotals* checker, RunReport report, const std::optional<PytorchHeld>& pytorch,
+                        const std::string& plan_note);
 
 // Returns the text below that line on a terminal that shows Unicode: the load of the iteration in two lines of blocks.
 // Without a plan, that of the recording, if there is one. Otherwise empty.

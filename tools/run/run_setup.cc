@@ -148,7 +148,9 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     if (!options.memory.empty()) setenv("SIMGPU_MEMORY", options.memory.c_str(), 1);
     setenv("HOTPACK_WAIT_PLAN", "1", 0);  // times mean nothing there, and figures should be reproducible
   }
-  if (!options.keep_caching) {
+  // Without hotpack a program keeps its own allocator: the comparison is with what it does otherwise.
+  const bool off = Environment("HOTPACK") == "0" && !options.record;
+  if (!options.keep_caching && !off) {
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
   }
   const bool served = !options.record && !options.doctor && !options.keep_caching;

@@ -18,14 +18,14 @@ function table(headings, rows) {
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
-// The share of each kind, as a bar and in words.
+// What is live at the peak, by kind, as a bar and in words.
 function drawShare(into, data) {
-  const f = data.figures, packedBlocks = f.blocks - f.carried_blocks - f.kept_blocks, packedBytes = f.bytes - f.carried_bytes - f.kept_bytes;
+  const f = data.figures, packedBlocks = f.blocks - f.carried_blocks - f.kept_blocks, peak = f.peak_by_kind;
   const parts = [
-    [f.period > 0 ? "within the iteration" : "released", packedBlocks, packedBytes, data.kinds[0], "asked for and released in it: packed"],
-    ["carried", f.carried_blocks, f.carried_bytes, data.kinds[1], "live over the iteration's boundary: packed, at one offset"],
-    ["kept to the end", f.kept_blocks, f.kept_bytes, data.kinds[2], "not released before the recording ends"],
-    ["not in the plan", f.beside_blocks, f.beside_bytes, data.kinds[7], "live in it and not packed, such as weights; at most at one time"],
+    [f.period > 0 ? "within the iteration" : "released", packedBlocks, peak[0], data.kinds[0], "asked for and released in it: packed"],
+    ["carried", f.carried_blocks, peak[1], data.kinds[1], "live over the iteration's boundary: packed, at one offset"],
+    ["kept to the end", f.kept_blocks, peak[2], data.kinds[2], "not released before the recording ends"],
+    ["not in the plan", f.beside_blocks, peak[3], data.kinds[7], "live in it and not packed, such as weights"],
   ].filter(([, blocks]) => blocks > 0);
   const whole = parts.reduce((sum, part) => sum + part[2], 0), bar = element("div", { class: "stack", role: "img", "aria-label": parts.map(([name, , bytes]) => name + " " + percentText(bytes, whole)).join(", ") });
   for (const [name, , bytes, colour] of parts) bar.append(element("span", { style: "background:" + colour + ";flex:" + bytes / whole, title: name }));
@@ -33,7 +33,7 @@ function drawShare(into, data) {
     const made = row("td", [element("td", { class: "word", title: why }, element("i", { class: "swatch", style: "background:" + colour }), name), countText(blocks), sizeText(bytes), percentText(bytes, whole)]);
     return made;
   });
-  into.append(bar, table(["kind", "blocks", "bytes in all", "share"], rows));
+  into.append(bar, table(["kind", "blocks in all", "live at the peak", "share"], rows));
   if (f.unplanned_requests > 0) into.append(element("p", { class: "text" }, plural(f.unplanned_requests, "request") + " of the iteration " + (f.unplanned_requests === 1 ? "is" : "are") + " not packed: not released often enough to say how long they live."));
 }
 
