@@ -28,6 +28,7 @@ class ModelDevice {
   }
   void BeginWindow() { window_peak_ = held_; }
 
+  uint64_t capacity() const { return capacity_; }        // bytes; 0: no limit
   uint64_t peak() const { return peak_; }                // the most held at once
   uint64_t window_peak() const { return window_peak_; }  // ... since BeginWindow()
   uint64_t held() const { return held_; }

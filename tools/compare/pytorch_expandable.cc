@@ -1,7 +1,8 @@
 // PyTorch's caching allocator with expandable_segments:True (pytorch_rules.h cites the rules' sources). Differences to
 // the rules without it:
 //   - Each stream has one segment per pool: a reservation of addresses that is mapped as needed, in granules of 2 MiB
-//     (small pool) or 20 MiB (large pool).
+//     (small pool) or 20 MiB (large pool). It has 9/8 of the device's memory. If that does not suffice, because of
+//     unmapped addresses between blocks, there is a further segment.
 //   - The rest of a chunk is always cut off, from 512 bytes on.
 //   - Among the free chunks that hold a request, the one before unmapped addresses counts as large as it can become. So
 //     larger ones elsewhere may be taken first.
@@ -25,9 +26,7 @@ namespace {
 
 using namespace pytorch;  // the constants and rules of one header
 
-// Addresses of a segment, a multiple of both granules. PyTorch reserves 9/8 of the device's memory. If that does not
-// suffice (unmapped addresses between blocks), it makes a further segment, as this simulation does.
-constexpr uint64_t kReservation = (uint64_t{1} << 46) / kLargeSegment * kLargeSegment;
+constexpr uint64_t kUnlimited = uint64_t{1} << 46;  // bytes of a device without a limit
 // Driver calls per granule: create and map, or unmap and release. Access is set once for all that are mapped together.
 constexpr uint64_t kCallsPerGranule = 2;
 
@@ -54,6 +53,12 @@ class PyTorchExpandable : public SegmentPolicy {
   using Unmapped = std::set<std::pair<std::pair<uint32_t, uint64_t>, int32_t>>;  // stream, address, chunk
 
   static uint64_t Granule(uint32_t pool) { return pool == kSmall ? kSmallSegment : kLargeSegment; }
+
+  // Returns the addresses of a segment, a multiple of both granules.
+  uint64_t Reservation() const {
+    const uint64_t memory = device_->capacity() == 0 ? kUnlimited : device_->capacity();
+    return RoundUp(memory + memory / 8, kLargeSegment);
+  }
 
   // Of equal ones the lowest first.
   Key KeyOf(int32_t chunk) const {
@@ -112,7 +117,7 @@ class PyTorchExpandable : public SegmentPolicy {
       const int32_t chunk = prev >= 0 && !segments_[prev].live ? prev : i->second;
       if (HasRoom(chunk, size)) return chunk;
     }
-    const int32_t chunk = segments_.Add(kReservation, stream, pool);
+    const int32_t chunk = segments_.Add(Reservation(), stream, pool);
     segments_[chunk].mapped = false;
     Insert(chunk);
     return chunk;

@@ -1,5 +1,7 @@
 // PyTorch's allocator, simulated: sequences computed by hand from its rules. bench/torch/peers_agree compares it with
 // PyTorch itself.
+#include <vector>
+
 #include "gtest/gtest.h"
 #include "tests/tools/compare/policy_player.h"
 
@@ -190,6 +192,23 @@ TEST(PyTorchExpandableTest, EmptyGranulesMoveWhenTheDeviceIsFull) {
   ASSERT_NE(again, PolicyPlayer::kFailed);
   EXPECT_EQ(player.At(again), 0u);
   EXPECT_EQ(player.HeldMiB(), 40);
+}
+
+TEST(PyTorchExpandableTest, ASegmentHasNineEighthsOfTheDevicesMemoryAsAddresses) {
+  //  160 MiB in granules of 20, so 180 MiB of addresses:
+  //  ├ hole ┼─ live ─┼ hole ┼── 4 x live ──┼─ 15 live ─┼───── 21 live ─────┼ 4 free ┤   and no addresses behind
+  PolicyPlayer player(MakePyTorchExpandable, 160 * kMiB);
+  std::vector<uint32_t> blocks;
+  for (int i = 0; i < 7; ++i) blocks.push_back(player.Ask(20 * kMiB));
+  player.Ask(15 * kMiB);
+  player.Give(blocks[0]);
+  player.Give(blocks[2]);
+  ASSERT_NE(player.Ask(21 * kMiB), PolicyPlayer::kFailed);  // the holes' granules move behind the rest of 5 MiB
+  EXPECT_EQ(player.HeldMiB(), 140);
+  // One granule is left, and would do behind the rest of 4 MiB. A new segment needs two.
+  EXPECT_EQ(player.Ask(24 * kMiB), PolicyPlayer::kFailed);
+  EXPECT_NE(player.Ask(20 * kMiB), PolicyPlayer::kFailed);
+  EXPECT_EQ(player.HeldMiB(), 160);
 }
 
 TEST(PyTorchExpandableTest, StreamsAndPoolsHaveSegmentsOfTheirOwn) {
