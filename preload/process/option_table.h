@@ -61,7 +61,8 @@ namespace hotpack {
   X(ReleaseEvents, "HOTPACK_RELEASE_EVENTS", "--release-events", "0 or 1", "1",                                        \
     "whether events at releases tell the work that may still use a block from later work, while no plan serves")       \
   X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
-    "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
+    "where each process keeps its figures while it runs, for `hotpack top`, as `stats.<pid>` "                         \
+    "(`libhotpack.so`: `stats.<pid>.library`)")                                                                        \
   X(StreamEdges, "HOTPACK_STREAM_EDGES", "--stream-edges", "avoid, avoid:PERCENT or keep", "avoid:2",                  \
     "whether plans are packed so that few blocks make a stream wait for another one, and how much higher they may be") \
   X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")    \

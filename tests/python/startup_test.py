@@ -59,7 +59,11 @@ class StartupTest(unittest.TestCase):
         self.assertEqual(self.run_it(script).stdout, "CUDA out of memory.\n")
 
     def test_out_of_memory_is_the_subject_of_the_last_line(self):
-        script = ("import torch\nmodel = torch.nn.Linear(512, 512).cuda()\n"
+        # Once the error is said, PyTorch's autograd thread has time to give up its graph. Python's shutdown would end it
+        # in the middle of that, and the process would abort.
+        script = ("import sys, time, torch\nsay = sys.excepthook\n"
+                  "sys.excepthook = lambda *error: (say(*error), time.sleep(1))\n"
+                  "model = torch.nn.Linear(512, 512).cuda()\n"
                   "optimizer = torch.optim.SGD(model.parameters(), 0.1)\nkept = []\n"
                   "while True:\n    kept.append(torch.zeros(8 << 20, device='cuda'))\n"
                   "    model(torch.zeros(64, 512).cuda()).sum().backward()\n    optimizer.step()\n")
