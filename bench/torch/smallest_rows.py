@@ -1,5 +1,5 @@
-"""One model's comparison for `smallest`: the smallest device that `hotpack compare` predicts for an allocator, and the
-smallest on which PyTorch runs."""
+"""One model's comparison for `smallest`: the smallest device that `hotpack compare` predicts for an allocator, and the one
+on which PyTorch runs, while a step less is too small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Prediction:
     """Bytes, both multiples of a step."""
 
     smallest: int  # predicted
-    real: int  # the smallest device on which the job ran
+    real: int  # the nearest device on which the job ran, while it was out of memory on one of a step less
 
 
 @dataclass
@@ -54,9 +54,10 @@ def _memory(bytes_: int) -> Iterator[None]:
         os.environ["SIMGPU_MEMORY"] = before
 
 
-def _smallest(fits: Callable[[int], bool], predicted: int) -> int:
-    """Returns the smallest size that fits, in bytes: two calls if it is `predicted`, else twice the logarithm of the
-    difference in steps."""
+def _boundary(fits: Callable[[int], bool], predicted: int) -> int:
+    """Returns a size in bytes that fits, while one step less does not: `predicted` if that is one, else one found from
+    there. (Under memory pressure an allocator may fit a device and not a larger one, so there may be others.) Two calls,
+    else twice the logarithm of the difference in steps."""
     if fits(predicted):
         large, step = predicted, STEP
         while large - step > 0 and fits(large - step):
@@ -92,7 +93,7 @@ def take(machine: Machine, job: Job, folder: Path) -> Smallest:
     predictions = {}
     for allocator, row in ALLOCATORS.items():
         predicted = compared["rows"][row]["smallest_device"]
-        predictions[allocator] = Prediction(predicted, _smallest(partial(fits, allocator), predicted))
+        predictions[allocator] = Prediction(predicted, _boundary(partial(fits, allocator), predicted))
     return Smallest(job.model, cell.settings["batch"], cell.settings["torch"], compared["live_peak"], predictions)
 
 
@@ -110,13 +111,6 @@ def render(rows: list[Smallest]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_wrong(name: str, prediction: Prediction) -> bool:
-    allowed = 0.01 * prediction.real if name == "hotpack" else STEP
-    return abs(prediction.smallest - prediction.real) > allowed
-
-
 def missed(rows: list[Smallest]) -> list[str]:
-    """What is off by more than a step, and for hotpack by more than 1 %: hotpack moves to its plan at a time that the clock
-    has a part in."""
     return [f"{row.model}, {_TITLES[name]}: {_cell(row.predictions[name])} MiB"
-            for row in rows for name in ALLOCATORS if _is_wrong(name, row.predictions[name])]
+            for row in rows for name in ALLOCATORS if row.predictions[name].real != row.predictions[name].smallest]

@@ -73,13 +73,7 @@ class SmallestTest(DeviceSizeCase):
 
     def test_wrong_either_way(self):
         self.assertEqual(missed([self.take(hotpack=58)]), ["vit, hotpack: 58 (60) MiB"])
-        self.assertEqual(missed([self.take(default=74)]), ["vit, PyTorch: 74 (70) MiB"])
-
-    def test_a_step_is_allowed_for_pytorch_and_a_hundredth_for_hotpack(self):
-        self.assertEqual(missed([self.take(default=72, expandable=62)]), [])
-        with unittest.mock.patch.dict(NEEDED, hotpack=1000):
-            self.assertEqual(missed([self.take(hotpack=1010)]), [])
-            self.assertEqual(missed([self.take(hotpack=988)]), ["vit, hotpack: 988 (1000) MiB"])
+        self.assertEqual(missed([self.take(default=72)]), ["vit, PyTorch: 72 (70) MiB"])
 
     def test_as_json_and_back(self):
         row = self.take(expandable=62)
@@ -121,7 +115,7 @@ class ScriptTest(DeviceSizeCase):
         self.assertEqual(missed([row]), [])
         self.assertIn("| train 'a b' |  | 50.0 | 60 | 64 | 70 |\n", render([row]))
         self.assertEqual(Smallest.from_json(row.as_json()), row)
-        self.assertEqual(missed([self.take("x", expandable=60)]), ["train x, expandable segments: 60 (64) MiB"])
+        self.assertEqual(missed([self.take("x", expandable=62)]), ["train x, expandable segments: 62 (64) MiB"])
 
     def test_where_it_is_and_without_the_settings_of_this_shell(self):
         before = Path.cwd()

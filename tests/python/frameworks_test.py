@@ -255,7 +255,7 @@ class FrameworksTest(unittest.TestCase):
         command, _ = self.examples["DDP"]
         folder_of_python = os.path.dirname(sys.executable)
         if not os.access(os.path.join(folder_of_python, "torchrun"), os.X_OK):
-            self.skipTest("there is no torchrun beside this Python")
+            self.skipTest("this Python has no torchrun")
         hotpack, run, *words = command.split()
         self.assertEqual((hotpack, run, words[-1]), ("hotpack", "run", "train.py"))
         with tempfile.TemporaryDirectory() as folder:

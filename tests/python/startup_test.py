@@ -53,14 +53,20 @@ class StartupTest(unittest.TestCase):
             Path(folder, "hotpack.py").write_text("NAME = 'theirs'\n")
             self.assertEqual(self.run_it("import hotpack\nprint(hotpack.NAME)\n", PYTHONPATH=folder).stdout, "theirs\n")
 
+    def test_switched_off_it_is_the_program_without_hotpack(self):
+        script = ("import torch\nx = torch.ones(1 << 20, device='cuda')\ndel x\n"
+                  "print(torch.cuda.get_allocator_backend(), torch.cuda.memory_reserved() > 0)\n")
+        self.assertEqual(self.run_it(script).stdout, "pluggable True\n")
+        self.assertEqual(self.run_it(script, HOTPACK="0").stdout, "native True\n")
+
     def test_out_of_memory_is_pytorchs(self):
         script = ("import torch\ntry: torch.empty(1 << 50, device='cuda')\n"
                   "except torch.OutOfMemoryError as error: print(str(error)[:19])\n")
         self.assertEqual(self.run_it(script).stdout, "CUDA out of memory.\n")
 
     def test_out_of_memory_is_the_subject_of_the_last_line(self):
-        # Once the error is said, PyTorch's autograd thread has time to give up its graph. Python's shutdown would end it
-        # in the middle of that, and the process would abort.
+        # The error is printed, then PyTorch's autograd thread has a second to drop its graph. Without it Python's shutdown
+        # may end the thread in a destructor, and the process aborts.
         script = ("import sys, time, torch\nsay = sys.excepthook\n"
                   "sys.excepthook = lambda *error: (say(*error), time.sleep(1))\n"
                   "model = torch.nn.Linear(512, 512).cuda()\n"

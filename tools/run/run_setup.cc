@@ -153,7 +153,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (!options.keep_caching && !off) {
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
   }
-  const bool served = !options.record && !options.doctor && !options.keep_caching;
+  const bool served = !off && !options.record && !options.doctor && !options.keep_caching;
   const bool starts_python = (served && !options.compatibility) || !options.graph.empty();
   if (starts_python && !libraries.python_startup.empty()) {
     setenv("PYTHONPATH", JoinPaths({libraries.python_startup, Environment("PYTHONPATH")}).c_str(), 1);
