@@ -12,6 +12,7 @@ enum class EventKind : uint8_t {
   kMark = 3,       // the program marks the beginning of an iteration (hotpack_step)
   kInterrupt = 4,  // monitoring stops: clock and λ stand still
   kResume = 5,     // monitoring continues
+  kExpect = 7,     // marks will come: no iteration has begun yet (hotpack_expect_steps)
 };
 
 // The clock (Sekiyama 2018, §4.1: y) of an event is its ordinal among the allocations and releases before it, from 1.

@@ -146,6 +146,7 @@ absl::Status CsvReader::Mark(const Field (&fields)[3]) {
   EventKind kind = EventKind::kMark;
   if (fields[1].text == "interrupt") kind = EventKind::kInterrupt;
   if (fields[1].text == "resume") kind = EventKind::kResume;
+  if (fields[1].text == "expect") kind = EventKind::kExpect;
   trace_.events.push_back({.kind = kind});
   return absl::OkStatus();
 }
@@ -205,6 +206,9 @@ std::string FormatEventCsv(const Trace& trace) {
         break;
       case EventKind::kResume:
         out += "mark,resume,\n";
+        break;
+      case EventKind::kExpect:
+        out += "mark,expect,\n";
         break;
     }
   }

@@ -342,6 +342,8 @@ void Feed(const Trace& trace, History* history, std::vector<uint64_t>* marks) {
       case EventKind::kResume:
         if (interrupted > 0) --interrupted;
         break;
+      case EventKind::kExpect:
+        break;
     }
   }
 }

@@ -35,7 +35,7 @@ enum State : uint32_t {
 };
 
 // A record begins with a tag. Values that it omits are those of the previous record.
-inline constexpr uint8_t kKindMask = 0x07;    // an EventKind, 1 to 5
+inline constexpr uint8_t kKindMask = 0x07;    // an EventKind, 1 to 5 and 7
 inline constexpr uint8_t kHasContext = 0x08;  // flags (1 byte), thread, stream (varints) follow
 inline constexpr uint8_t kHasTime = 0x10;     // the difference in time_ns (zigzag varint) follows
 inline constexpr uint8_t kNextId = 0x20;      // allocation: the id is that of the last allocation + 1, and is omitted

@@ -130,7 +130,7 @@ bool RecordReader::Next(TraceFile* file) {
   if (Byte(&tag) != Fault::kNone) return false;
   const uint8_t kind = tag & kKindMask;
   const bool note = kind == kNote && with_notes_;
-  if ((kind < 1 || kind > 5 || (kind != 1 && (tag & (kNextId | kUnits)) != 0) || (tag & kReserved) != 0) &&
+  if ((kind == 0 || kind == kNote || (kind != 1 && (tag & (kNextId | kUnits)) != 0) || (tag & kReserved) != 0) &&
       (!note || (tag & ~(kKindMask | kHasContext | kHasTime)) != 0)) {
     return Fail(at_, absl::StrCat("no record begins with ", tag)) == Fault::kNone;
   }

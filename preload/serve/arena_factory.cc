@@ -32,6 +32,7 @@
 #include "profiler/trace_writer.h"
 #include "runtime/memory/plain_device_memory.h"
 #include "runtime/persist/stats_file.h"
+#include "runtime/process/mark_listener.h"
 
 namespace hotpack {
 namespace {
@@ -208,6 +209,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
     options.plan = store->Load();
   }
   arena->engine = new Engine(arena->memory.get(), options);
+  if (marks_expected.load()) arena->engine->ExpectMarks();
   TellOfRanges(arena->engine);
   return arena.release();
 }

@@ -79,6 +79,7 @@ void Begin(ContextRecording* recording) {
   recording->slot = NewStatsSlot();
   recording->trace = NewTrace();
   mark_listener.store(RecordMark);
+  if (marks_expected.load()) Append(recording, EventKind::kExpect, Block{}, kNoStream);
 }
 
 void Close(ContextRecording* recording) {

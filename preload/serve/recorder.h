@@ -28,7 +28,7 @@ inline void RecordAnswer(CUresult result, const CUdeviceptr* address) noexcept {
 // that were not recorded.
 void RecordRelease(CUdeviceptr address, CUstream stream) noexcept;
 
-// Records hotpack_step, hotpack_interrupt and hotpack_resume in the recordings of all contexts.
+// Records hotpack_step, hotpack_expect_steps, hotpack_interrupt and hotpack_resume in the recordings of all contexts.
 void RecordMark(EventKind kind) noexcept;
 
 // Ends the recording of a context that is gone, and with it the context's blocks.

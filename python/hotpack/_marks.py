@@ -39,6 +39,11 @@ def mark() -> None:
         core().hotpack_wait_plan(10_000)
 
 
+def expect() -> None:
+    """Iterations will be marked: none of the loops within the first one is planned meanwhile."""
+    core().hotpack_expect_steps()
+
+
 def step() -> None:
     """An iteration ends here. Only for loops without an optimizer: from the first call on, optimizers mark nothing."""
     global _marked_by_hand

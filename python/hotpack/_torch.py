@@ -1,6 +1,7 @@
 """hotpack as PyTorch's allocator."""
 
 import ctypes
+import functools
 from collections.abc import Callable
 from types import ModuleType
 
@@ -67,7 +68,23 @@ def enable(*, mark_steps: bool = True) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         register_optimizer_step_post_hook(_after_step)
+        _expect_steps(torch)
     _enabled = True
+
+
+def _expect_steps(torch: ModuleType) -> None:
+    """A program that makes an optimizer will make steps."""
+    optimizer = torch.optim.Optimizer
+    construct = optimizer.__init__
+
+    @functools.wraps(construct)
+    def construct_first(self: object, *arguments: object, **keywords: object) -> None:
+        if optimizer.__init__ is construct_first:
+            optimizer.__init__ = construct
+        _marks.expect()
+        construct(self, *arguments, **keywords)
+
+    optimizer.__init__ = construct_first
 
 
 def _check_driver() -> None:

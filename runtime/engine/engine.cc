@@ -298,6 +298,13 @@ void Engine::Impl::Mark() {
   FlushStats();  // requests of the short way do not
 }
 
+void Engine::Impl::ExpectMarks() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  Record(EventKind::kExpect, 0, 0, 0);
+  scheduler_.ExpectMarks();
+}
+
 uint64_t Engine::Impl::Trim(uint64_t wanted) {
   if (abandoned() || memory_->Fixed() || wanted == 0) return 0;
   EngineLock lock(mutex_);
@@ -441,6 +448,7 @@ void Engine::Mark() try {
 } catch (...) {
   impl_->GiveUp();
 }
+void Engine::ExpectMarks() { impl_->ExpectMarks(); }
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }

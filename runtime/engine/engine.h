@@ -161,8 +161,9 @@ class Engine {
   // that is not possible: then only unmapped pages are given back. O(chunks + blocks).
   uint64_t Trim(uint64_t wanted = UINT64_MAX);
 
-  void Mark();       // an iteration begins here
-  void Interrupt();  // hotpack_interrupt
+  void Mark();         // an iteration begins here
+  void ExpectMarks();  // marks will come, the first at the first iteration's end
+  void Interrupt();    // hotpack_interrupt
   void Resume();
   bool WaitPlan(int timeout_ms);  // true when no planning is under way; negative: no limit
 

@@ -82,6 +82,7 @@ class Engine::Impl {
   void ResetPeak();
   uint64_t Trim(uint64_t wanted);
   void Mark();
+  void ExpectMarks();
   void Interrupt();
   void Resume();
   // In logical time, waits until the plan worker has finished the caller's job. Requires that the lock is not held.

@@ -57,7 +57,20 @@ bool PlanScheduler::PostSave() {
 bool PlanScheduler::Marked(uint64_t count) const {
   constexpr uint64_t kFirst = 1 << 16;
   const uint64_t marks = parts_.stats->marks();
-  return marks >= 2 ? count - last_mark_ <= 4 * marked_length_ + 64 : marks == 1 && count - last_mark_ <= kFirst;
+  if (marks >= 2) return count - last_mark_ <= 4 * marked_length_ + 64;
+  return (marks == 1 || marks_expected_) && count - last_mark_ <= kFirst;
+}
+
+void PlanScheduler::ExpectMarks() {
+  if (marks_expected_ || parts_.stats->marks() > 0) return;
+  marks_expected_ = true;
+  last_mark_ = parts_.history->Count();
+}
+
+// Returns whether the script is that of a loop within a marked iteration, which has or will have a plan of its own.
+bool PlanScheduler::LoopOfIteration(const Script* script) const {
+  if (script == nullptr || !Marked(parts_.history->Count())) return false;
+  return parts_.stats->marks() < 2 || 2 * script->size() < longest_marked_;
 }
 
 void PlanScheduler::MaybeDetect() {
@@ -201,7 +214,7 @@ bool PlanScheduler::Improve(bool displaced) {
   const uint64_t number = scripts.number();
   Variant* variant = scripts.variants().Find(number);
   const bool may_replan = !scripts.pending() && !worker_.Busy() && !parts_.envelope->learning() &&
-                          (variant == nullptr || variant->MayReplan());
+                          (variant == nullptr || variant->MayReplan()) && !LoopOfIteration(scripts.current().get());
   bool posted = false;
   // A permanent block lies where the script wants to serve: use the same plan at other addresses. (If there are few
   // chunks, one more costs more than that.)

@@ -60,6 +60,9 @@ class PlanScheduler {
   void DetectSoon();  // the job has left its plan: something else may repeat from now on
   // An iteration begins here. One marked iteration suffices for a plan (Sekiyama 2018, §4.1).
   void Mark();
+  // Marks will come. Until the first one, or 2^16 requests if none comes, nothing is searched or planned: the first
+  // iteration's loops would be planned otherwise, each a few times.
+  void ExpectMarks();
   // Calls ScriptSwitcher::TryActivate. Plans the pending script again if its memory is gone.
   void TryActivate(uint32_t units);
   // An iteration has ended. `displaced`: a request was displaced in it. Plans the script again if that may help.
@@ -77,6 +80,7 @@ class PlanScheduler {
   bool Post(PlanJob job, uint64_t replans = 0);
   void PostEnvelope();
   bool Marked(uint64_t count) const;
+  bool LoopOfIteration(const Script* script) const;
   uint64_t DetectionInterval(uint64_t count) const;
   uint64_t PartOfHistory() const;
   void ScanForShapes();
@@ -109,7 +113,8 @@ class PlanScheduler {
   uint64_t shape_scan_interval_ = kMinNewRequests;
   bool shapes_found_ = false;  // the last scan found some
   uint64_t divergences_at_scan_ = 0;
-  uint64_t last_mark_ = 0;       // requests before it
+  bool marks_expected_ = false;  // before the first one
+  uint64_t last_mark_ = 0;       // requests before it, or before marks were expected
   uint64_t marked_length_ = 0;   // requests between the last two
   uint64_t longest_marked_ = 0;  // ... at most, lately: a short iteration says little about the next one
   uint64_t placements_ = 0;      // of the envelope

@@ -30,6 +30,11 @@ HOTPACK_API int hotpack_version(void);
  * Acts on every arena of the process. */
 HOTPACK_API void hotpack_step(void);
 
+/* Says that hotpack_step will be called. Optional: until the first mark, or 65,536 requests if none comes, nothing is
+ * planned; loops within the first iteration would be planned otherwise. Acts on every arena of the process, also on
+ * those made later. */
+HOTPACK_API void hotpack_expect_steps(void);
+
 /* Interrupt and resume the monitoring (Sekiyama 2018, section 4.3). Between the two calls requests are served
  * dynamically, and the clock and lambda stand still. Blocks, monitored or not, may be released on either side.
  * Nested pairs count. Both act on every arena of the process. */

@@ -12,6 +12,7 @@
 namespace hotpack {
 
 constinit std::atomic<void (*)(EventKind)> mark_listener{nullptr};
+constinit std::atomic<bool> marks_expected{false};
 
 namespace {
 void Tell(EventKind kind) {
@@ -28,6 +29,12 @@ int hotpack_version(void) { return HOTPACK_VERSION; }
 void hotpack_step(void) {
   hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Mark(); });
   hotpack::Tell(hotpack::EventKind::kMark);
+}
+
+void hotpack_expect_steps(void) {
+  if (hotpack::marks_expected.exchange(true)) return;
+  hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->ExpectMarks(); });
+  hotpack::Tell(hotpack::EventKind::kExpect);
 }
 
 void hotpack_interrupt(void) {

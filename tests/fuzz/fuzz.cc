@@ -94,6 +94,7 @@ void RequireValidTrace(const Trace& trace) {
       case EventKind::kMark:
       case EventKind::kInterrupt:
       case EventKind::kResume:
+      case EventKind::kExpect:
         Require(event.id == 0 && event.bytes == 0, "only allocations and releases name a block");
         break;
       default:

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   CHECK(stub_count("cuMemAllocAsync") + stub_count("cuMemAlloc_v2") <= 1);  // the one without a context
   // Under the preload streams are seen, and there is one. Without it nothing is seen, so every release waits.
   CHECK(preload ? stub_count("cuStreamSynchronize") == 0 : stub_count("cuStreamSynchronize") >= 1);
+  hotpack_expect_steps();
   hotpack_step();
   hotpack_interrupt();
   hotpack_resume();

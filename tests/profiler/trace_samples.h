@@ -52,7 +52,8 @@ inline Trace SampleTrace(std::mt19937_64& random, size_t length, const SampleOpt
       live[chosen] = live.back();
       live.pop_back();
     } else {
-      event.kind = what == 18 ? EventKind::kMark : random() % 2 == 0 ? EventKind::kInterrupt : EventKind::kResume;
+      constexpr EventKind kOthers[] = {EventKind::kInterrupt, EventKind::kResume, EventKind::kExpect};
+      event.kind = what == 18 ? EventKind::kMark : kOthers[random() % 3];
     }
     if (options.context) {
       if (random() % 3 == 0) {

@@ -140,6 +140,7 @@ FAKE const char* cudaGetErrorString(int) { return "out of memory"; }
 
 // hotpack's C functions, when this library is preloaded.
 FAKE void hotpack_step() { Log("step\n"); }
+FAKE void hotpack_expect_steps() { Log("expect\n"); }
 FAKE void hotpack_interrupt() { Log("interrupt\n"); }
 FAKE void hotpack_resume() { Log("resume\n"); }
 FAKE int hotpack_wait_plan(int timeout_ms) { return Log("wait_plan %d\n", timeout_ms), 1; }

@@ -291,8 +291,8 @@ Trace Drawn(std::mt19937_64& random) {
   for (uint64_t i = 0; i < length; ++i) {
     time += 1000 * below(50);
     if (below(20) == 0 && i > 0) {
-      const EventKind kinds[] = {EventKind::kMark, EventKind::kInterrupt, EventKind::kResume};
-      trace.events.push_back({.kind = kinds[below(3)], .time_ns = time});
+      const EventKind kinds[] = {EventKind::kMark, EventKind::kInterrupt, EventKind::kResume, EventKind::kExpect};
+      trace.events.push_back({.kind = kinds[below(4)], .time_ns = time});
     } else if (live.empty() || below(10) < appetite) {
       Event event = {.stream = static_cast<uint32_t>(below(streams) * (below(2) == 0 ? 1 : 1'000'000'000)),
                      .id = next++,

@@ -161,6 +161,7 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
       iterations.Close();
       engine.Mark();
     }
+    if (event.kind == EventKind::kExpect) engine.ExpectMarks();
     if (event.kind == EventKind::kInterrupt) engine.Interrupt();
     if (event.kind == EventKind::kResume) engine.Resume();
     if (event.kind == EventKind::kRelease) {

@@ -109,6 +109,7 @@ PeerRecording TakeRecording(const Trace& trace) {
         interrupted -= interrupted > 0 ? 1 : 0;
         break;
       case EventKind::kMark:
+      case EventKind::kExpect:
         break;
     }
   }

@@ -135,6 +135,7 @@ void Exporter::Entry(Word action, int64_t address, int64_t size, const Event& ev
   if (action == kSnapshot) {
     const Word mark = event.kind == EventKind::kMark        ? kMarkStep
                       : event.kind == EventKind::kInterrupt ? kMarkInterrupt
+                      : event.kind == EventKind::kExpect    ? kMarkExpect
                                                             : kMarkResume;
     writer_.Key(kText[kUserMetadata]), writer_.Text(kText[mark]);
   }

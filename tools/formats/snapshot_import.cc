@@ -121,6 +121,7 @@ absl::Status Importer::AddEntry(const PickleValue& entry) {
     const std::optional<Word> mark = WordOf(entry, kUserMetadata);
     if (mark == kMarkStep) builder_.Mark(EventKind::kMark, TimeOf(entry));
     if (mark == kMarkInterrupt) builder_.Mark(EventKind::kInterrupt, TimeOf(entry));
+    if (mark == kMarkExpect) builder_.Mark(EventKind::kExpect, TimeOf(entry));
     if (mark == kMarkResume) builder_.Mark(EventKind::kResume, TimeOf(entry));
     return absl::OkStatus();
   }

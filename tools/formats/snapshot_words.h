@@ -37,6 +37,7 @@ enum Word : uint8_t {
   kMarkStep,
   kMarkInterrupt,
   kMarkResume,
+  kMarkExpect,
   kWords,
 };
 
@@ -46,7 +47,7 @@ inline constexpr std::string_view kText[] = {
     "stream", "blocks", "history", "state", "action", "time_us", "user_metadata", "frames", "filename", "name", "line",
     "active_allocated", "alloc", "free", "free_requested", "free_completed", "oom", "snapshot",
     // Marks of an exported recording, as `user_metadata` of a "snapshot" entry.
-    "hotpack step", "hotpack interrupt", "hotpack resume"};
+    "hotpack step", "hotpack interrupt", "hotpack resume", "hotpack expect"};
 static_assert(std::size(kText) == kWords);
 
 }  // namespace hotpack::snapshot

@@ -57,6 +57,7 @@ Trace RepeatSteadyStep(const Trace& trace, uint64_t times) {
   options.touch = false;
   ReplayHooks hooks;
   hooks.step = [] { current_writer->Add(EventKind::kMark, 0, 0, 0); };
+  hooks.expect = [] { current_writer->Add(EventKind::kExpect, 0, 0, 0); };
   hooks.interrupt = [] { current_writer->Add(EventKind::kInterrupt, 0, 0, 0); };
   hooks.resume = [] { current_writer->Add(EventKind::kResume, 0, 0, 0); };
   Player player(recorded, options, hooks, &writer);

@@ -270,6 +270,7 @@ ReplayHooks FindHooks(bool marks, bool wait) {
   };
   if (marks) {
     find("hotpack_step", &hooks.step);
+    find("hotpack_expect_steps", &hooks.expect);
     find("hotpack_interrupt", &hooks.interrupt);
     find("hotpack_resume", &hooks.resume);
   }

@@ -21,7 +21,7 @@ enum class ReplayApi {
 // both ends, and Check detects nothing.
 absl::StatusOr<std::unique_ptr<ReplayDevice>> OpenCudaDevice(ReplayApi api, bool touch);
 
-// Returns hotpack's C functions if a preloaded library exports them. `marks`: step, interrupt, resume; `wait`:
+// Returns hotpack's C functions if a preloaded library exports them. `marks`: step, expect, interrupt, resume; `wait`:
 // wait_plan.
 ReplayHooks FindHooks(bool marks, bool wait);
 

@@ -32,6 +32,7 @@ class ReplayDevice {
 // The functions of hotpack's C interface that a replayed program calls; null: do not call.
 struct ReplayHooks {
   void (*step)() = nullptr;
+  void (*expect)() = nullptr;
   void (*interrupt)() = nullptr;
   void (*resume)() = nullptr;
   int (*wait_plan)(int timeout_ms) = nullptr;

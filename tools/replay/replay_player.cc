@@ -96,6 +96,9 @@ bool Player::PlayEvent(const PlayedEvent& event, uint64_t generation) {
     case EventKind::kResume:
       if (hooks_.resume != nullptr) hooks_.resume();
       return true;
+    case EventKind::kExpect:
+      if (hooks_.expect != nullptr) hooks_.expect();
+      return true;
     case EventKind::kMark:
       return true;
   }
