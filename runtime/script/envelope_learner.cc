@@ -14,7 +14,8 @@ bool WithinPlanCredit(uint64_t plans, uint64_t iterations) {
 }
 
 bool MayPlaceAgain(uint64_t placements, uint64_t scripts, uint64_t iterations) {
-  return WithinPlanCredit(placements + std::min<uint64_t>(scripts, 2), iterations);
+  constexpr uint64_t kMostCounted = 4;
+  return WithinPlanCredit(placements + std::min(scripts, kMostCounted), iterations);
 }
 
 std::vector<EnvelopeRequest> EnvelopeIteration(const HistoryTail& tail, uint64_t begin, uint64_t end) {

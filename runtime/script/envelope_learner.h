@@ -84,8 +84,8 @@ class EnvelopeLearner {
 // Returns whether a further plan is within the credit: plans grow with the logarithm of the iterations.
 bool WithinPlanCredit(uint64_t plans, uint64_t iterations);
 
-// The same for a placement of an envelope. `scripts`: plans of single iterations, made before. Two of them count: a job
-// whose iterations differ may have had many, and they must not use up the credit.
+// The same for a placement of an envelope. `scripts`: plans of single iterations, made before. Four of them count at
+// most: a job that does not announce its marks may have had many, and they must not use up the credit.
 bool MayPlaceAgain(uint64_t placements, uint64_t scripts, uint64_t iterations);
 
 }  // namespace hotpack

@@ -26,7 +26,7 @@ TEST(EventCsvTest, ReadsEachEvent) {
   absl::StatusOr<Trace> trace = ParseEventCsv(
       "event,id,bytes\r\nmark,step,\r\nalloc,9,100\r\nalloc,4,200\nfree,9,\nmark,interrupt,\nmark,resume,\nalloc,9,"
       "300\n"
-      "free,9,300\nmark,end,\n",
+      "free,9,300\nmark,expect,\nmark,end,\n",
       "f");
   ASSERT_TRUE(trace.ok()) << trace.status();
   Trace expected;
@@ -39,6 +39,7 @@ TEST(EventCsvTest, ReadsEachEvent) {
       {.kind = EventKind::kResume},
       {.kind = EventKind::kAllocate, .id = 2, .bytes = 300},  // the id 9 once more
       {.kind = EventKind::kRelease, .id = 2, .bytes = 300},
+      {.kind = EventKind::kExpect},
       {.kind = EventKind::kMark},
   };
   EXPECT_EQ(trace->events.size(), expected.events.size());

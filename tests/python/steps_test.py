@@ -2,7 +2,10 @@
 
 import gc
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
+from hotpack import _torch
 from hotpack._steps import Steps
 
 
@@ -47,6 +50,53 @@ class StepsTest(unittest.TestCase):
         del named["a"]
         gc.collect()
         self.assertEqual(self.ends("bbb", steps, named), "bBB")
+
+
+class AnnouncedStepsTest(unittest.TestCase):
+    """What _torch does to PyTorch's class of optimizers."""
+
+    def setUp(self):
+        class Optimizer:
+            def __init__(self, parameters: list, rate: float = 0.5):
+                self.made = (parameters, rate)
+
+        class Adam(Optimizer):
+            def __init__(self, parameters: list):
+                super().__init__(parameters, rate=0.1)
+
+        self.optimizer, self.adam = Optimizer, Adam
+        self.construct = Optimizer.__init__
+        self.announced = 0
+        patch = mock.patch("hotpack._marks.expect", self.announce)
+        patch.start()
+        self.addCleanup(patch.stop)
+        _torch._expect_steps(SimpleNamespace(optim=SimpleNamespace(Optimizer=Optimizer)))
+
+    def announce(self):
+        self.announced += 1
+
+    def test_the_first_optimizer_announces_them(self):
+        self.assertEqual(self.announced, 0)
+        self.assertEqual(self.adam([1]).made, ([1], 0.1))
+        self.assertEqual(self.announced, 1)
+        self.assertEqual(self.optimizer([2]).made, ([2], 0.5))
+        self.assertEqual(self.announced, 1)
+
+    def test_the_class_is_left_as_it_was(self):
+        self.assertEqual(self.optimizer.__init__.__name__, "__init__")
+        self.adam([1])
+        self.assertIs(self.optimizer.__init__, self.construct)
+
+    def test_a_later_change_of_the_class_stays(self):
+        ours = self.optimizer.__init__
+
+        def theirs(self, *arguments, **keywords):
+            ours(self, *arguments, **keywords)
+
+        self.optimizer.__init__ = theirs
+        self.adam([1])
+        self.assertIs(self.optimizer.__init__, theirs)
+        self.assertEqual(self.announced, 1)
 
 
 if __name__ == "__main__":

@@ -273,6 +273,62 @@ TEST(Program, OneMarkedIterationIsEnough) {
   job.Report("marks");
 }
 
+// A loop within the first iteration, whose blocks live longer each time.
+void PlayLoop(Job* job, int times) {
+  std::vector<DeviceAddress> kept;
+  for (int time = 0; time < times; ++time) {
+    job->Play([&] {
+      for (int l = 0; l < 40; ++l) {
+        const DeviceAddress address = job->Ask((1 + l % 7) << 16);
+        if (l % 20 == 0) {
+          kept.push_back(address);
+        } else {
+          job->Give(address);
+        }
+      }
+      while (kept.size() > static_cast<size_t>(time / 4)) {
+        job->Give(kept.front());
+        kept.erase(kept.begin());
+      }
+    });
+  }
+  job->Give(&kept);
+}
+
+TEST(Program, LoopsOfTheFirstIterationAreNotPlannedIfMarksAreExpected) {
+  Job unmarked, expecting;
+  expecting.engine().ExpectMarks();
+  for (Job* job : {&unmarked, &expecting}) PlayLoop(job, 40);
+  EXPECT_GE(unmarked.engine().Stats().plans, 2u);
+  EXPECT_EQ(expecting.engine().Stats().plans, 0u);
+  // Iterations are planned as ever.
+  Net net(&expecting);
+  for (int i = 0; i < 10; ++i) {
+    expecting.engine().Mark();
+    expecting.Play([&] { net.Step(); });
+  }
+  EXPECT_TRUE(expecting.Play([&] { expecting.engine().Mark(), net.Step(); }).Full()) << expecting.History();
+}
+
+TEST(Program, LoopsOfMarkedIterationsAreNotPlannedAgain) {
+  Job job;
+  PlayLoop(&job, 8);
+  ASSERT_GE(job.engine().Stats().plans, 1u);
+  const uint64_t before = job.engine().Stats().plans;
+  job.engine().Mark();
+  PlayLoop(&job, 40);
+  EXPECT_EQ(job.engine().Stats().plans, before);
+}
+
+TEST(Program, MarksThatDoNotComeAreNotWaitedForForEver) {
+  Job job;
+  job.engine().ExpectMarks();
+  PlayLoop(&job, (1 << 16) / 40 - 10);
+  EXPECT_EQ(job.engine().Stats().plans, 0u);
+  PlayLoop(&job, 400);
+  EXPECT_GE(job.engine().Stats().plans, 1u);
+}
+
 TEST(Program, InterruptAndResume) {
   Job job;
   Net net(&job);

@@ -141,8 +141,9 @@ TEST(EnvelopeLearner, BlocksOfWholeChunksBeginAtChunks) {
 }
 
 TEST(EnvelopeLearner, ScriptsMadeBeforeDoNotUseUpTheCredit) {
-  EXPECT_TRUE(MayPlaceAgain(1, 30, 7));
-  EXPECT_FALSE(MayPlaceAgain(2, 30, 7)) << "two of them count";
+  EXPECT_TRUE(MayPlaceAgain(1, 30, 31));
+  EXPECT_FALSE(MayPlaceAgain(2, 30, 31)) << "four of them count";
+  EXPECT_FALSE(MayPlaceAgain(1, 3, 7)) << "all three of them count";
   EXPECT_TRUE(MayPlaceAgain(3, 0, 7));
   EXPECT_FALSE(MayPlaceAgain(4, 0, 7));
 }

@@ -82,6 +82,7 @@ Played PlayTrace(const Trace& trace, const PlayOptions& options) {
   hook_log = &device.log;
   ReplayHooks hooks;
   hooks.step = [] { hook_log->push_back("step"); };
+  hooks.expect = [] { hook_log->push_back("expect"); };
   hooks.interrupt = [] { hook_log->push_back("interrupt"); };
   hooks.resume = [] { hook_log->push_back("resume"); };
   hooks.wait_plan = [](int timeout) { return hook_log->push_back("wait" + std::to_string(timeout)), 1; };
@@ -171,11 +172,11 @@ TEST(PlayerTest, WholePassesBeginEmpty) {
 }
 
 TEST(PlayerTest, StreamsAndInterrupts) {
-  Trace trace = FromCsv("alloc,1,10\nmark,interrupt,\nalloc,2,20\nmark,resume,\nfree,1,\nfree,2,\n");
-  trace.events[2].stream = 3;
-  trace.events[4].stream = 4;
+  Trace trace = FromCsv("mark,expect,\nalloc,1,10\nmark,interrupt,\nalloc,2,20\nmark,resume,\nfree,1,\nfree,2,\n");
+  trace.events[3].stream = 3;
+  trace.events[5].stream = 4;
   Played played = PlayTrace(trace, {.touch = false});
-  EXPECT_THAT(played.log, ElementsAre("+10", "interrupt", "+20@3", "resume", "-10#0@4", "-20#1"));
+  EXPECT_THAT(played.log, ElementsAre("expect", "+10", "interrupt", "+20@3", "resume", "-10#0@4", "-20#1"));
 }
 
 TEST(PlayerTest, WeightsAndOptimizerState) {
