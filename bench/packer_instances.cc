@@ -5,6 +5,7 @@
 //   packer_instances training N FILE                          N blocks: outputs that nest like brackets, gradients,
 //                                                             workspaces
 //   packer_instances random N FILE                            N blocks: lives and sizes of every magnitude
+//   packer_instances cut N FILE                               a rectangle cut into N blocks: its lower bound is reached
 #include <charconv>
 #include <cstdio>
 #include <string>
@@ -19,7 +20,7 @@ namespace {
 int Usage() {
   fprintf(stderr,
           "usage: packer_instances alexnet|googlenet inference|BATCH FILE\n"
-          "       packer_instances training|random BLOCKS FILE\n");
+          "       packer_instances training|random|cut BLOCKS FILE\n");
   return 2;
 }
 
@@ -31,7 +32,7 @@ int Main(int count, char** arguments) {
   const auto [stop, error] = std::from_chars(how.data(), how.data() + how.size(), number);
   const bool numeric = error == std::errc() && stop == how.data() + how.size() && number >= 1 && number <= 10'000'000;
   const bool network = what == "alexnet" || what == "googlenet";
-  if ((!network && what != "training" && what != "random") || !(numeric || (network && inference))) return Usage();
+  if ((!network && what != "training" && what != "random" && what != "cut") || !(numeric || (network && inference))) return Usage();
   if (network && number > 65536) return Usage();
 
   Instance instance;
@@ -39,7 +40,9 @@ int Main(int count, char** arguments) {
     const Network net = (what == "alexnet" ? AlexNet : GoogLeNet)(inference ? 1 : number);
     instance = inference ? net.Inference() : net.Training();
   } else {
-    instance = what == "training" ? TrainingInstance(number) : RandomInstance(number);
+    instance = what == "training" ? TrainingInstance(number)
+               : what == "random" ? RandomInstance(number)
+                                  : CutInstance(number);
   }
   const absl::Status written = WriteTextFile(path, FormatCsv(instance, {}, nullptr));
   if (written.ok()) return 0;
