@@ -303,11 +303,11 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
   Placing placing = TryEntry(lock, entry, request, /*only_within=*/false, policy, address);
   if (placing == Placing::kInUse) {
     NoteMet(entry, request);
-    for (const uint32_t other : follower_.Alternatives()) {
+    follower_.ForEachAlternative([&](uint32_t other) {
       placing = TryEntry(lock, other, request, /*only_within=*/true, policy, address);
       entry = other;
-      if (placing != Placing::kInUse) break;
-    }
+      return placing != Placing::kInUse;
+    });
   }
   if (placing != Placing::kPlaced) return kNone;
   follower_.Placed(entry);

@@ -39,7 +39,8 @@ class EnvelopeFollower {
     const Hypothesis& from = beam_[0];
     const uint32_t entry = steps_[from.entry].successor;
     if (entry == kNone || steps_[entry].context != sign.context || Busy(entry)) return Chooses(sign, next);
-    const int fit = kSeenContext + (sign.units == steps_[entry].last_units ? kSeenSize : SizeScore(entry, sign.units));
+    const EnvelopeStep& step = steps_[entry];
+    const int fit = kSeenContext + (sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units));
     *next = {entry, from.score * kDecay + fit, from.branch};
     return fit >= kFits;
   }
@@ -54,7 +55,10 @@ class EnvelopeFollower {
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
   // those that were seen with its size. At most kAlternatives. O(beam + entries of the size).
   static constexpr size_t kAlternatives = 32;
-  std::vector<uint32_t> Alternatives() const;
+  std::vector<uint32_t> Alternatives();
+  // The same, one at a time: calls function(entry) for each of them, until it returns true.
+  template <typename Function>
+  void ForEachAlternative(Function function);
 
   // A block of the entry was placed, or released. An entry is no candidate while all its places are in use.
   void Placed(uint32_t entry) { ++live_[entry]; }
@@ -76,9 +80,11 @@ class EnvelopeFollower {
 
   bool Busy(uint32_t entry) const { return live_[entry] > (steps_[entry].overlaps ? 1u : 0u); }
   bool Chooses(const RequestSign& sign, Hypothesis* next) const;
-  int SizeScore(uint32_t entry, uint32_t units) const;
+  int SizeScore(const EnvelopeStep& step, uint32_t units) const;
+  int ContextScore(const EnvelopeStep& step, const RequestSign& sign) const;
   int Score(uint32_t entry, const RequestSign& sign) const;
-  void Spread(const Hypothesis& from, const RequestSign& sign, int* best);
+  void Offer(uint32_t entry, double score, uint32_t branch);
+  int Spread(const Hypothesis& from, const RequestSign& sign);
   void Search(const RequestSign& sign);
   void Keep();
   void Remember(const RequestSign& sign) { past_[past_count_++ % kPast] = sign; }
@@ -89,9 +95,32 @@ class EnvelopeFollower {
   const EnvelopeStep* steps_ = nullptr;  // the script's
   std::vector<uint32_t> live_;           // blocks, by entry
   std::vector<Hypothesis> beam_, next_;
+  double best_ = 0;              // score of next_
+  std::vector<uint32_t> slots_;  // by entry: its index in next_, or in tried_, if that has the entry there
+  std::vector<uint32_t> tried_, candidates_;
   std::array<RequestSign, kPast> past_;  // the last requests, a ring
   uint64_t past_count_ = 0;              // since the start
   Figures figures_;
 };
+
+template <typename Function>
+void EnvelopeFollower::ForEachAlternative(Function function) {
+  if (past_count_ == 0 || script_ == nullptr) return;
+  const uint32_t units = Past(1).units;
+  tried_.clear();
+  const auto ends_with = [&](uint32_t entry) {
+    uint32_t& slot = slots_[entry];
+    if (Busy(entry) || (slot < tried_.size() && tried_[slot] == entry)) return false;
+    slot = static_cast<uint32_t>(tried_.size());
+    tried_.push_back(entry);
+    return function(entry) || tried_.size() == kAlternatives;
+  };
+  for (const Hypothesis& each : beam_) {
+    if (SizeScore(steps_[each.entry], units) >= 1 && ends_with(each.entry)) return;
+  }
+  for (const uint32_t entry : script_->by_units.Find(units)) {
+    if (ends_with(entry)) return;
+  }
+}
 
 }  // namespace hotpack
