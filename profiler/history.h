@@ -42,6 +42,14 @@ class History {
     if (age <= mask_) SetAge(ordinal, cut);
     return cut;
   }
+  // The same for a block of the size `units`.
+  uint32_t Released(uint64_t ordinal, uint32_t units) {
+    const uint64_t age = count_.load(std::memory_order_relaxed) - ordinal;
+    if (age > mask_ || age >= kMaxAge) [[unlikely]]
+      return Released(ordinal);
+    ReleasedAt(ordinal, units, static_cast<uint32_t>(age));
+    return static_cast<uint32_t>(age);
+  }
   // The same for a block that is known to be stored, `age` requests old, with the size `units`.
   void ReleasedAt(uint64_t ordinal, uint32_t units, uint32_t age) {
     cells_[ordinal & mask_].store(uint64_t{age} << 32 | units, std::memory_order_relaxed);

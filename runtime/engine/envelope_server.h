@@ -2,8 +2,10 @@
 // one, follows it, and says what the planner shall learn from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "profiler/history.h"
@@ -41,6 +43,7 @@ class EnvelopeServer {
   // `script` has places. It is followed from the next call of Change on. Does nothing after GiveUp.
   void SetPending(std::shared_ptr<const EnvelopeScript> script) {
     if (enabled_) pending_ = std::move(script);
+    SetShortUntil();
   }
   // Another script, or none, is to be followed from now on: call Change.
   bool change_due() const { return pending_ != nullptr || leaving_; }
@@ -84,16 +87,16 @@ class EnvelopeServer {
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {
-    DeviceAddress planned = 0;          // 0: there is none
-    DeviceAddress floor = 0;            // no block of it lies lower
-    DeviceAddress begin = 0, end = 0;   // of its live block; 0: none
-    ZoneBlock* live = nullptr;          // that block
-    uint32_t below = kNone;             // the place of the block that its last one lay above: a guess
-    uint32_t ready = 0, ready_end = 0;  // where its blocks need no look for pages: units from the arena's base, ...
-    uint32_t ready_since = 0;           // ... as long as pages_taken() is this
-    uint32_t supports_begin : 27 = 0;   // in supports_
-    uint32_t supports : 4 = 0;          // at most EnvelopePlaces::kSupports
-    bool stays_up : 1 = false;          // as stays_up_
+    DeviceAddress planned = 0;         // 0: there is none
+    DeviceAddress floor = 0;           // no block of it lies lower
+    DeviceAddress area_end = 0;        // of the zone, or of the fragment that it lies in
+    DeviceAddress begin = 0, end = 0;  // of its live block; end 0: none
+    ZoneBlock* live = nullptr;         // that block
+    uint32_t below = kNone;            // the place of the block that its last one lay above: a guess
+    uint32_t supports_begin = 0;       // in supports_
+    uint8_t supports = 0;              // at most EnvelopePlaces::kSupports
+    bool in_zone = false;              // else it lies in a fragment, which has all its pages
+    bool stays_up = false;             // as stays_up_
   };
   // Of what lies below a place, as EnvelopeSupport::Place.
   struct Support {
@@ -104,14 +107,13 @@ class EnvelopeServer {
   void MakePlaces(const EnvelopeScript& script);
   bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const;
   DeviceAddress Lowest(const Place& place, DeviceAddress from) const;
-  bool Ready(Place* place, DeviceAddress address, uint64_t bytes) const;
-  [[gnu::noinline]] bool BecomesReady(Place* place, const AddressRange& block) const;
   ZoneBlock* Below(const Place& place) const;
   void NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block);
   void ForgetBlock(uint32_t entry, DeviceAddress address);
   void Leave();
   void NoteMet(uint32_t entry, const EngineRequest& request);
   void NoteTaken(uint64_t ordinal, uint32_t entry);
+  void SetShortUntil() { short_until_ = change_due() || taken_.empty() ? 0 : taken_first_ + taken_.size(); }
 
   PageManager* const pages_;
   DynamicBlocks* const blocks_;
@@ -137,8 +139,89 @@ class EnvelopeServer {
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
+  uint64_t short_until_ = 0;    // requests of lower ordinals may take the short way, as far as this object knows
   std::vector<bool> stays_up_;  // by entry: its blocks, lowered below other places, have been in the way there
   std::vector<std::pair<uint32_t, uint32_t>> met_;  // as PlanJob::met; not handed out yet
 };
+
+// Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
+// entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
+// pages between small blocks would be used in part.
+inline DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) const {
+  DeviceAddress lowest = std::max(place.floor, from);
+  const Support* support = supports_.data() + place.supports_begin;
+  for (uint32_t left = place.supports; left > 0 && support->top > lowest; --left, ++support) {
+    const Place& below = places_[support->place];
+    if (below.end == 0 && support->past && !place.stays_up) continue;
+    lowest = std::max(lowest, below.end > 0 && below.end < support->top ? below.end : support->top);
+  }
+  return lowest;
+}
+
+// Returns the block below a place. Usually that of the same place as the time before.
+inline ZoneBlock* EnvelopeServer::Below(const Place& place) const {
+  if (place.below != kNone) [[likely]] {
+    ZoneBlock* const guess = places_[place.below].live;
+    if (guess != nullptr && ZoneBlocks::IsBelow(guess, place.planned)) [[likely]]
+      return guess;
+  }
+  return blocks_->zone().Below(place.planned);
+}
+
+inline bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
+  ZoneBlocks& zone = blocks_->zone();
+  if (ordinal >= short_until_ || pages_->changing_pages() || !zone.prepared()) return false;
+  const RequestSign sign = context_.Sign(units);
+  EnvelopeFollower::Hypothesis next;
+  if (!follower_.Expects(sign, &next)) return false;
+  const uint64_t bytes = units * kBlockUnit, mask = pages_->AlignmentOf(bytes) - 1;
+  for (uint32_t which = 0; which < 2; ++which) {
+    Place& place = places_[EnvelopePlaces::PlaceIndex(next.entry, which)];
+    if (place.planned == 0) continue;
+    ZoneBlock* const below = Below(place);
+    const DeviceAddress begin = std::min(place.planned, (Lowest(place, below->end) + mask) & ~mask);
+    const DeviceAddress end = begin + bytes;
+    if (end > place.area_end || (begin & mask) != 0 || (place.in_zone && !pages_->ZoneReady(begin, end))) return false;
+    ZoneBlock* const claimed = zone.Claim(below, begin, end);
+    if (claimed == nullptr) continue;
+    claimed->block = {bytes, units, kNone, ordinal, 0, ordinal, next.entry, true};
+    place.below = below->place;
+    NoteBlock(next.entry, which, claimed);
+    context_.Clear();
+    follower_.Follow(next, sign);
+    follower_.Placed(next.entry);
+    taken_[ordinal - taken_first_] = next.entry;
+    *address = begin;
+    return true;
+  }
+  return false;
+}
+
+inline void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block) {
+  const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
+  if (index >= places_.size()) return;
+  block->place = places_[index].end == 0 ? index : index ^ 1;
+  Place& place = places_[block->place];
+  place.begin = block->begin;
+  place.end = block->end;
+  place.live = block;
+}
+
+inline bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept {
+  ZoneBlocks& zone = blocks_->zone();
+  if (zone.size() == 0) return false;
+  ZoneBlock** const link = zone.LinkTo(address);
+  if (*link == nullptr || (*link)->place >= places_.size()) return false;
+  const ZoneBlock& found = **link;
+  *units = found.block.units;
+  context_.Add(history->Released(found.block.ordinal, found.block.units));
+  follower_.ReleasedKnown(found.block.envelope_entry);
+  if (Place& place = places_[found.place]; place.live == &found) {
+    place.end = 0;
+    place.live = nullptr;
+  }
+  zone.EraseAt(link);
+  return true;
+}
 
 }  // namespace hotpack

@@ -8,7 +8,6 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kBeam = 24;
 constexpr double kStart = 60;     // the score of a position that is known
 constexpr double kMargin = 6;     // hypotheses this far below the best one do not answer
 constexpr double kLost = 40;      // ... are given up
@@ -22,7 +21,7 @@ constexpr size_t kCandidates = 400;  // that it looks at
 }  // namespace
 
 void EnvelopeFollower::Start(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live) {
-  beam_.clear();
+  beam_size_ = 0;
   Continue(std::move(script), live);
 }
 
@@ -32,13 +31,15 @@ void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, co
   live_.assign(script_->entries.size(), 0);
   slots_.resize(script_->entries.size());
   for (const uint32_t entry : live) ++live_[entry];
-  if (beam_.empty() && script_->last_entry != kNone) beam_.push_back({script_->last_entry, kStart, script_->branch});
+  if (beam_size_ > 0 || script_->last_entry == kNone) return;
+  beam_[0] = {script_->last_entry, script_->branch, kStart};
+  beam_size_ = 1;
 }
 
 void EnvelopeFollower::Stop() {
   script_.reset();
   steps_ = nullptr;
-  beam_.clear();
+  beam_size_ = 0;
   live_.clear();
   past_count_ = 0;
 }
@@ -83,7 +84,7 @@ inline int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) cons
 // Of the only likely position's successors: the one that the request looks like as it always did, if no other one may
 // be meant.
 bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const {
-  if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
+  if (beam_size_ == 0 || (beam_size_ > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
   const Hypothesis& from = beam_[0];
   const EnvelopeFork& fork = script_->forks[from.entry];
   const EnvelopeChoice* const choices = script_->choices.data() + fork.first_choice;
@@ -98,7 +99,7 @@ bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const 
     fit = score;
   }
   if (chosen == nullptr) return false;
-  *next = {chosen->entry, from.score * kDecay + fit, EnvelopeScript::NextBranch(fork, *chosen, from.branch)};
+  *next = {chosen->entry, EnvelopeScript::NextBranch(fork, *chosen, from.branch), from.score * kDecay + fit};
   return true;
 }
 
@@ -109,9 +110,9 @@ inline void EnvelopeFollower::Offer(uint32_t entry, double score, uint32_t branc
   uint32_t& slot = slots_[entry];
   if (slot >= next_.size() || next_[slot].entry != entry) {
     slot = static_cast<uint32_t>(next_.size());
-    next_.push_back({entry, score, branch});
+    next_.push_back({entry, branch, score});
   } else if (score > next_[slot].score) {
-    next_[slot] = {entry, score, branch};
+    next_[slot] = {entry, branch, score};
   }
 }
 
@@ -180,18 +181,13 @@ void EnvelopeFollower::Keep() {
   const auto better = [](const Hypothesis& a, const Hypothesis& b) {
     return a.score != b.score ? a.score > b.score : a.entry < b.entry;
   };
-  beam_.clear();
+  beam_size_ = 0;
   for (const Hypothesis& each : next_) {
     if (each.score < best_ - kLost) continue;
-    if (beam_.size() == kBeam) {
-      if (!better(each, beam_.back())) continue;
-      beam_.pop_back();
-    }
-    beam_.push_back(each);
-    for (size_t at = beam_.size() - 1; at > 0 && better(each, beam_[at - 1]); --at) {
-      beam_[at] = beam_[at - 1];
-      beam_[at - 1] = each;
-    }
+    if (beam_size_ == kBeam && !better(each, beam_[kBeam - 1])) continue;
+    size_t at = beam_size_ < kBeam ? beam_size_++ : kBeam - 1;
+    for (; at > 0 && better(each, beam_[at - 1]); --at) beam_[at] = beam_[at - 1];
+    beam_[at] = each;
   }
 }
 
@@ -214,14 +210,14 @@ uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
   next_.clear();
   best_ = -std::numeric_limits<double>::infinity();
   int best = -kBusyCost;
-  for (const Hypothesis& from : beam_) best = std::max(best, Spread(from, sign));
+  for (const Hypothesis& from : Beam()) best = std::max(best, Spread(from, sign));
   if (best < kFits) {
     ++figures_.searches;
     Search(sign);
   }
   Keep();
   Remember(sign);
-  for (const Hypothesis& each : beam_) {
+  for (const Hypothesis& each : Beam()) {
     if (each.score < beam_[0].score - kMargin) break;
     if (Busy(each.entry)) continue;
     if (Score(each.entry, sign) >= 1 || SizeScore(steps_[each.entry], sign.units) >= 1) return each.entry;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/script/envelope_script.h"
@@ -29,24 +30,34 @@ class EnvelopeFollower {
 
   // The usual request, in two parts, for a caller that serves it only in between.
   struct Hypothesis {
-    uint32_t entry;
-    double score;
-    uint32_t branch;
+    uint32_t entry = 0;
+    uint32_t branch = 0;
+    double score = 0;
   };
   // Returns whether the request is that of the only likely position's successor, and sets *next to it. Changes nothing.
   bool Expects(const RequestSign& sign, Hypothesis* next) const {
-    if (beam_.size() != 1) return Chooses(sign, next);
+    if (beam_size_ != 1) [[unlikely]]
+      return Chooses(sign, next);
     const Hypothesis& from = beam_[0];
     const uint32_t entry = steps_[from.entry].successor;
-    if (entry == kNone || steps_[entry].context != sign.context || Busy(entry)) return Chooses(sign, next);
+    if (entry == kNone) [[unlikely]]
+      return Chooses(sign, next);
     const EnvelopeStep& step = steps_[entry];
-    const int fit = kSeenContext + (sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units));
-    *next = {entry, from.score * kDecay + fit, from.branch};
+    if (step.context != sign.context || Busy(entry)) [[unlikely]]
+      return Chooses(sign, next);
+    next->entry = entry;
+    next->branch = from.branch;
+    if (sign.units == step.last_units) [[likely]] {
+      next->score = from.score * kDecay + (kSeenContext + kSeenSize);
+      return true;
+    }
+    const int fit = kSeenContext + SizeScore(step, sign.units);
+    next->score = from.score * kDecay + fit;
     return fit >= kFits;
   }
   // Goes on to what Expects returned for the request, as Next does.
   void Follow(const Hypothesis& next, const RequestSign& sign) {
-    if (beam_.size() != 1) beam_.resize(1);
+    beam_size_ = 1;
     beam_[0] = next;
     ++figures_.expected;
     Remember(sign);
@@ -63,7 +74,11 @@ class EnvelopeFollower {
   // A block of the entry was placed, or released. An entry is no candidate while all its places are in use.
   void Placed(uint32_t entry) { ++live_[entry]; }
   void Released(uint32_t entry) {
-    if (entry < live_.size() && live_[entry] > 0) --live_[entry];
+    if (entry < live_.size()) ReleasedKnown(entry);
+  }
+  // The same, of an entry of the script that is followed.
+  void ReleasedKnown(uint32_t entry) {
+    if (live_[entry] > 0) --live_[entry];
   }
 
   // Requests since the start that the expected entry answered, that needed the beam, and that needed a search.
@@ -73,12 +88,14 @@ class EnvelopeFollower {
   const Figures& figures() const { return figures_; }
 
  private:
+  static constexpr size_t kBeam = 24;     // hypotheses that are kept
   static constexpr size_t kPast = 16;     // requests that a search compares
   static constexpr double kDecay = 0.93;  // of a hypothesis's score, at each request
   static constexpr int kFits = 4;         // a local score at which nothing else is looked for
   static constexpr int kSeenSize = 4, kSeenContext = 3;
 
   bool Busy(uint32_t entry) const { return live_[entry] > (steps_[entry].overlaps ? 1u : 0u); }
+  std::span<const Hypothesis> Beam() const { return {beam_.data(), beam_size_}; }
   bool Chooses(const RequestSign& sign, Hypothesis* next) const;
   int SizeScore(const EnvelopeStep& step, uint32_t units) const;
   int ContextScore(const EnvelopeStep& step, const RequestSign& sign) const;
@@ -94,7 +111,9 @@ class EnvelopeFollower {
   std::shared_ptr<const EnvelopeScript> script_;
   const EnvelopeStep* steps_ = nullptr;  // the script's
   std::vector<uint32_t> live_;           // blocks, by entry
-  std::vector<Hypothesis> beam_, next_;
+  std::array<Hypothesis, kBeam> beam_;   // beam_size_ of them, the best one first
+  size_t beam_size_ = 0;
+  std::vector<Hypothesis> next_;
   double best_ = 0;              // score of next_
   std::vector<uint32_t> slots_;  // by entry: its index in next_, or in tried_, if that has the entry there
   std::vector<uint32_t> tried_, candidates_;
@@ -115,7 +134,7 @@ void EnvelopeFollower::ForEachAlternative(Function function) {
     tried_.push_back(entry);
     return function(entry) || tried_.size() == kAlternatives;
   };
-  for (const Hypothesis& each : beam_) {
+  for (const Hypothesis& each : Beam()) {
     if (SizeScore(steps_[each.entry], units) >= 1 && ends_with(each.entry)) return;
   }
   for (const uint32_t entry : script_->by_units.Find(units)) {
