@@ -106,7 +106,9 @@ void EnvelopeServer::Change() {
   blocks_->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
     if (block.envelope_entry == kNone) return;
     live.push_back(block.envelope_entry);
-    if (ZoneBlock* const found = blocks_->zone().Find(address)) NoteBlock(block.envelope_entry, 0, found);
+    ZoneBlock* const found = blocks_->zone().Find(address);
+    const uint32_t index = EnvelopePlaces::PlaceIndex(block.envelope_entry, 0);
+    if (found != nullptr && index < places_.size()) NoteBlock(places_.data(), index, found);
   });
   follower_.Continue(std::move(script), live);
 }
@@ -171,15 +173,18 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
   const uint64_t bytes = request.units * kBlockUnit;
   for (uint32_t which = 0; which < 2; ++which) {
-    const Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
+    Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
     if (own.planned == 0) continue;
-    const ZoneBlock* const below = Below(own);
-    *address = pages_->LowestAbove(below->end, Lowest(own, below->end), own.planned, bytes);
+    const ZoneBlock* const below = Below(places_.data(), own);
+    *address = pages_->LowestAbove(below->end, Lowest(places_.data(), own, below->end), own.planned, bytes);
     if (below->end > *address || below->above->begin < *address + bytes) continue;  // in use
     const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
-    NoteBlock(entry, which, blocks_->zone().Find(*address));
+    if (ZoneBlock* const claimed = blocks_->zone().Find(*address)) {
+      own.below = claimed->below->place;
+      NoteBlock(places_.data(), EnvelopePlaces::PlaceIndex(entry, which), claimed);
+    }
     return Placing::kPlaced;
   }
   return Placing::kInUse;
@@ -196,10 +201,38 @@ bool EnvelopeServer::IsPast(const EnvelopeScript& script, uint32_t entry, uint32
 void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
   for (const uint32_t which : {0u, 1u}) {
     const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
-    if (index >= places_.size() || places_[index].begin != address) continue;
+    if (index >= places_.size() || places_[index].live == nullptr) continue;
+    const ZoneBlock& block = *places_[index].live;
+    if (block.begin != address && !block.erased()) continue;
     places_[index].end = 0;
     places_[index].live = nullptr;
   }
+}
+
+// Near the guess, if there is one: a few blocks up or down.
+ZoneBlock* EnvelopeServer::FindBelow(ZoneBlock* guess, DeviceAddress planned) const {
+  constexpr int kSteps = 6;
+  if (guess != nullptr && !guess->erased()) {
+    for (int step = 0; step < kSteps; ++step) {
+      if (ZoneBlocks::IsBelow(guess, planned)) return guess;
+      guess = guess->begin < planned ? guess->above : guess->below;
+      if (blocks_->zone().IsEnd(guess)) break;
+    }
+  }
+  return blocks_->zone().Below(planned);
+}
+
+// The short way where the request has to be compared with several entries.
+bool EnvelopeServer::TryServeChoice(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
+  const RequestSign sign = context_.Sign(units);
+  EnvelopeFollower::Hypothesis next;
+  if (!follower_.Expects(sign, &next)) return false;
+  const ZoneBlock* const claimed = ClaimPlace(next.entry, units, ordinal);
+  if (claimed == nullptr) return false;
+  *address = claimed->begin;
+  follower_.Follow(next, sign);
+  NoteShort(ordinal, next.entry);
+  return true;
 }
 
 uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,

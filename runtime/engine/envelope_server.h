@@ -87,16 +87,16 @@ class EnvelopeServer {
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {
-    DeviceAddress planned = 0;         // 0: there is none
-    DeviceAddress floor = 0;           // no block of it lies lower
-    DeviceAddress area_end = 0;        // of the zone, or of the fragment that it lies in
-    DeviceAddress begin = 0, end = 0;  // of its live block; end 0: none
-    ZoneBlock* live = nullptr;         // that block
-    uint32_t below = kNone;            // the place of the block that its last one lay above: a guess
-    uint32_t supports_begin = 0;       // in supports_
-    uint8_t supports = 0;              // at most EnvelopePlaces::kSupports
-    bool in_zone = false;              // else it lies in a fragment, which has all its pages
-    bool stays_up = false;             // as stays_up_
+    DeviceAddress planned = 0;      // 0: there is none
+    DeviceAddress floor = 0;        // no block of it lies lower
+    DeviceAddress end = 0;          // of its live block; 0: none
+    ZoneBlock* live = nullptr;      // that block
+    DeviceAddress area_end = 0;     // of the zone, or of the fragment that it lies in
+    uint32_t below = kNone;         // the place of the block that its last one lay above: a guess
+    uint32_t supports_begin = 0;    // in supports_
+    uint8_t supports = 0;           // at most EnvelopePlaces::kSupports
+    bool in_zone = false;           // else it lies in a fragment, which has all its pages
+    bool stays_up = false;          // as stays_up_
   };
   // Of what lies below a place, as EnvelopeSupport::Place.
   struct Support {
@@ -106,9 +106,14 @@ class EnvelopeServer {
   };
   void MakePlaces(const EnvelopeScript& script);
   bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const;
-  DeviceAddress Lowest(const Place& place, DeviceAddress from) const;
-  ZoneBlock* Below(const Place& place) const;
-  void NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block);
+  DeviceAddress Lowest(const Place* places, const Place& place, DeviceAddress from) const;
+  ZoneBlock* Below(const Place* places, const Place& place) const;
+  [[gnu::noinline]] ZoneBlock* FindBelow(ZoneBlock* guess, DeviceAddress planned) const;
+  [[gnu::always_inline]] ZoneBlock* ClaimPlace(uint32_t entry, uint32_t units, uint64_t ordinal) noexcept;
+  [[gnu::noinline]] bool TryServeChoice(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept;
+  void NoteShort(uint64_t ordinal, uint32_t entry);
+  // `index`: of the block's place, or of the other one of its entry, if that has a block.
+  static void NoteBlock(Place* places, uint32_t index, ZoneBlock* block);
   void ForgetBlock(uint32_t entry, DeviceAddress address);
   void Leave();
   void NoteMet(uint32_t entry, const EngineRequest& request);
@@ -147,76 +152,106 @@ class EnvelopeServer {
 // Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
 // entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
 // pages between small blocks would be used in part.
-inline DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) const {
+inline DeviceAddress EnvelopeServer::Lowest(const Place* places, const Place& place, DeviceAddress from) const {
   DeviceAddress lowest = std::max(place.floor, from);
   const Support* support = supports_.data() + place.supports_begin;
-  for (uint32_t left = place.supports; left > 0 && support->top > lowest; --left, ++support) {
-    const Place& below = places_[support->place];
+  for (const Support* const end = support + place.supports; support != end && support->top > lowest; ++support) {
+    const Place& below = places[support->place];
     if (below.end == 0 && support->past && !place.stays_up) continue;
-    lowest = std::max(lowest, below.end > 0 && below.end < support->top ? below.end : support->top);
+    lowest = std::max(lowest, below.end - 1 < support->top ? below.end : support->top);  // 0: the top
   }
   return lowest;
 }
 
 // Returns the block below a place. Usually that of the same place as the time before.
-inline ZoneBlock* EnvelopeServer::Below(const Place& place) const {
-  if (place.below != kNone) [[likely]] {
-    ZoneBlock* const guess = places_[place.below].live;
-    if (guess != nullptr && ZoneBlocks::IsBelow(guess, place.planned)) [[likely]]
-      return guess;
+inline ZoneBlock* EnvelopeServer::Below(const Place* places, const Place& place) const {
+  if (place.below == kNone) [[unlikely]]
+    return FindBelow(nullptr, place.planned);
+  ZoneBlock* const guess = places[place.below].live;
+  if (guess == nullptr || !ZoneBlocks::IsBelow(guess, place.planned)) [[unlikely]]
+    return FindBelow(guess, place.planned);
+  return guess;
+}
+
+// Claims one of the places of an entry, and notes the block there. Returns null if none is free, or pages are missing.
+inline ZoneBlock* EnvelopeServer::ClaimPlace(uint32_t entry, uint32_t units, uint64_t ordinal) noexcept {
+  Place* const places = places_.data();
+  PageManager* const pages = pages_;
+  const uint64_t bytes = units * kBlockUnit, mask = pages->AlignmentOf(bytes) - 1;
+  for (uint32_t index = EnvelopePlaces::PlaceIndex(entry, 0);; ++index) {
+    Place& place = places[index];
+    if (place.planned != 0) [[likely]] {
+      ZoneBlock* const below = Below(places, place);
+      const DeviceAddress begin = std::min(place.planned, (Lowest(places, place, below->end) + mask) & ~mask);
+      const DeviceAddress end = begin + bytes;
+      if ((begin & mask) != 0 || end > place.area_end) [[unlikely]]
+        return nullptr;
+      if (place.in_zone && !pages->ZoneReady(begin, end)) [[unlikely]]
+        return nullptr;
+      ZoneBlock* const claimed = blocks_->zone().Claim(below, begin, end);
+      if (claimed != nullptr) [[likely]] {
+        place.below = below->place;
+        DynamicBlock& block = claimed->block;
+        block.bytes = bytes;
+        block.units = units;
+        block.entry = kNone;
+        block.ordinal = block.trace_id = ordinal;
+        block.envelope_entry = entry;
+        block.foreign = true;
+        NoteBlock(places, index, claimed);
+        return claimed;
+      }
+    }
+    if (index % 2 != 0) return nullptr;
   }
-  return blocks_->zone().Below(place.planned);
 }
 
 inline bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
-  ZoneBlocks& zone = blocks_->zone();
-  if (ordinal >= short_until_ || pages_->changing_pages() || !zone.prepared()) return false;
+  if (ordinal >= short_until_ || pages_->changing_pages() || !blocks_->zone().prepared()) [[unlikely]]
+    return false;
   const RequestSign sign = context_.Sign(units);
-  EnvelopeFollower::Hypothesis next;
-  if (!follower_.Expects(sign, &next)) return false;
-  const uint64_t bytes = units * kBlockUnit, mask = pages_->AlignmentOf(bytes) - 1;
-  for (uint32_t which = 0; which < 2; ++which) {
-    Place& place = places_[EnvelopePlaces::PlaceIndex(next.entry, which)];
-    if (place.planned == 0) continue;
-    ZoneBlock* const below = Below(place);
-    const DeviceAddress begin = std::min(place.planned, (Lowest(place, below->end) + mask) & ~mask);
-    const DeviceAddress end = begin + bytes;
-    if (end > place.area_end || (begin & mask) != 0 || (place.in_zone && !pages_->ZoneReady(begin, end))) return false;
-    ZoneBlock* const claimed = zone.Claim(below, begin, end);
-    if (claimed == nullptr) continue;
-    claimed->block = {bytes, units, kNone, ordinal, 0, ordinal, next.entry, true};
-    place.below = below->place;
-    NoteBlock(next.entry, which, claimed);
-    context_.Clear();
-    follower_.Follow(next, sign);
-    follower_.Placed(next.entry);
-    taken_[ordinal - taken_first_] = next.entry;
-    *address = begin;
-    return true;
-  }
-  return false;
+  int fit = 0;
+  const uint32_t entry = follower_.Successor(sign, &fit);
+  if (entry == kNone) [[unlikely]]
+    return TryServeChoice(units, ordinal, address);
+  const ZoneBlock* const claimed = ClaimPlace(entry, units, ordinal);
+  if (claimed == nullptr) [[unlikely]]
+    return false;
+  *address = claimed->begin;
+  follower_.FollowSuccessor(entry, fit, sign);
+  NoteShort(ordinal, entry);
+  return true;
 }
 
-inline void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block) {
-  const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
-  if (index >= places_.size()) return;
-  block->place = places_[index].end == 0 ? index : index ^ 1;
-  Place& place = places_[block->place];
-  place.begin = block->begin;
+inline void EnvelopeServer::NoteShort(uint64_t ordinal, uint32_t entry) {
+  context_.Clear();
+  follower_.Placed(entry);
+  taken_[ordinal - taken_first_] = entry;
+}
+
+inline void EnvelopeServer::NoteBlock(Place* places, uint32_t index, ZoneBlock* block) {
+  if (places[index].end != 0) [[unlikely]]
+    index ^= 1;
+  Place& place = places[index];
+  block->place = index;
   place.end = block->end;
   place.live = block;
 }
 
 inline bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept {
   ZoneBlocks& zone = blocks_->zone();
-  if (zone.size() == 0) return false;
+  if (zone.size() == 0) [[unlikely]]
+    return false;
   ZoneBlock** const link = zone.LinkTo(address);
-  if (*link == nullptr || (*link)->place >= places_.size()) return false;
-  const ZoneBlock& found = **link;
-  *units = found.block.units;
-  context_.Add(history->Released(found.block.ordinal, found.block.units));
-  follower_.ReleasedKnown(found.block.envelope_entry);
-  if (Place& place = places_[found.place]; place.live == &found) {
+  ZoneBlock* const found = *link;
+  if (found == nullptr || found->place >= places_.size()) [[unlikely]]
+    return false;
+  const DynamicBlock& block = found->block;
+  *units = block.units;
+  context_.Add(history->Released(block.ordinal, block.units));
+  follower_.ReleasedKnown(block.envelope_entry);
+  Place& place = places_[found->place];
+  if (place.live == found) [[likely]] {
     place.end = 0;
     place.live = nullptr;
   }

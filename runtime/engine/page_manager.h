@@ -125,15 +125,16 @@ class PageManager {
     const uint64_t mask = AlignmentOf(bytes) - 1;
     return std::min(planned, (std::max(lowest, end_below) + mask) & ~mask);
   }
-  // The addresses that a place of an envelope may use, and whether its chunks need pages. Empty: it may not be used on
-  // the short way. O(log fragments).
+  // The addresses that blocks of a place of an envelope may have, up to this end. In the zone, ZoneReady tells whether
+  // their pages are there; a fragment has all its pages. No end: the place may not be used on the short way. O(log
+  // fragments).
   struct PlaceArea {
-    DeviceAddress end = 0;  // of the zone, or of the fragment
+    DeviceAddress end = 0;
     bool in_zone = false;
   };
   PlaceArea AreaOf(DeviceAddress planned) const;
-  // Returns whether all pages of a range of the zone are there. Requires that no pages are being changed. O(chunks / 64)
-  // if it has been asked for them since they were taken away.
+  // Returns whether a range of the zone has all its pages. Requires that no pages are being changed. O(chunks / 64) if
+  // its pages were not taken away since they were asked for.
   bool ZoneReady(DeviceAddress begin, DeviceAddress end) {
     return ready_.Have(begin, end) || BecomesReady({begin, end - begin});
   }

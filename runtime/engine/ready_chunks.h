@@ -3,7 +3,6 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,12 +22,9 @@ class ReadyChunks {
   // Returns whether all chunks of [begin, end) are. It must lie in the zone, and not be empty.
   bool Have(DeviceAddress begin, DeviceAddress end) const {
     const uint64_t first = (begin - begin_) >> shift_, last = (end - 1 - begin_) >> shift_;
-    size_t word = first / 64;
-    uint64_t bits = ~uint64_t{0} << first % 64;
-    for (; word < last / 64; ++word, bits = ~uint64_t{0}) {
-      if ((~bits_[word] & bits) != 0) return false;
-    }
-    return (~bits_[word] & bits & (~uint64_t{0} >> (63 - last % 64))) == 0;
+    if (first / 64 != last / 64) [[unlikely]]
+      return HaveLong(first, last);
+    return (~bits_[first / 64] & (~uint64_t{0} << first % 64) & (~uint64_t{0} >> (63 - last % 64))) == 0;
   }
   // All chunks of the range are from now on, or none of them is. O(chunks of the range).
   void Set(const AddressRange& range, bool ready) {
@@ -40,6 +36,14 @@ class ReadyChunks {
   }
 
  private:
+  [[gnu::noinline]] bool HaveLong(uint64_t first, uint64_t last) const {
+    if (~bits_[first / 64] >> first % 64 != 0 || ~bits_[last / 64] << (63 - last % 64) != 0) return false;
+    for (uint64_t word = first / 64 + 1; word < last / 64; ++word) {
+      if (~bits_[word] != 0) return false;
+    }
+    return true;
+  }
+
   DeviceAddress begin_ = 0;
   int shift_ = 0;
   std::vector<uint64_t> bits_;

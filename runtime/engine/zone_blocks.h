@@ -32,6 +32,7 @@ struct ZoneBlock {
   DynamicBlock block;
 
   bool handed_out() const { return block.bytes != 0; }
+  bool erased() const { return begin == UINT64_MAX; }  // and not claimed again; the ends look so, too
 };
 
 // Guarded by the engine's lock. O(1) on average unless noted: a few levels of bits, and one bucket.
@@ -96,7 +97,7 @@ class ZoneBlocks {
     *bucket = block;
     ++size_;
     const uint64_t index = IndexOf(begin);
-    if ((bits_[0][index / 64] >> index % 64 & 1) == 0) [[unlikely]]
+    if ((bits_[0][index / 64] & uint64_t{1} << index % 64) == 0) [[unlikely]]
       SetBit(index);
     return block;
   }

@@ -36,24 +36,26 @@ class EnvelopeFollower {
   };
   // Returns whether the request is that of the only likely position's successor, and sets *next to it. Changes nothing.
   bool Expects(const RequestSign& sign, Hypothesis* next) const {
+    int fit = 0;
+    const uint32_t entry = Successor(sign, &fit);
+    if (entry == kNone) return Chooses(sign, next);
+    *next = {entry, beam_[0].branch, beam_[0].score * kDecay + fit};
+    return true;
+  }
+  // The same where there is no choice: returns the only successor of the only position, if the request fits it, and how
+  // well; else kNone.
+  [[gnu::always_inline]] uint32_t Successor(const RequestSign& sign, int* fit) const {
     if (beam_size_ != 1) [[unlikely]]
-      return Chooses(sign, next);
-    const Hypothesis& from = beam_[0];
-    const uint32_t entry = steps_[from.entry].successor;
+      return kNone;
+    const EnvelopeStep* const steps = steps_;
+    const uint32_t entry = steps[beam_[0].entry].successor;
     if (entry == kNone) [[unlikely]]
-      return Chooses(sign, next);
-    const EnvelopeStep& step = steps_[entry];
-    if (step.context != sign.context || Busy(entry)) [[unlikely]]
-      return Chooses(sign, next);
-    next->entry = entry;
-    next->branch = from.branch;
-    if (sign.units == step.last_units) [[likely]] {
-      next->score = from.score * kDecay + (kSeenContext + kSeenSize);
-      return true;
-    }
-    const int fit = kSeenContext + SizeScore(step, sign.units);
-    next->score = from.score * kDecay + fit;
-    return fit >= kFits;
+      return kNone;
+    const EnvelopeStep& step = steps[entry];
+    if (step.context != sign.context || live_[entry] > (step.overlaps ? 1u : 0u)) [[unlikely]]
+      return kNone;
+    *fit = kSeenContext + (sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units));
+    return *fit >= kFits ? entry : kNone;
   }
   // Goes on to what Expects returned for the request, as Next does.
   void Follow(const Hypothesis& next, const RequestSign& sign) {
@@ -61,6 +63,10 @@ class EnvelopeFollower {
     beam_[0] = next;
     ++figures_.expected;
     Remember(sign);
+  }
+  // Goes on to what Successor returned.
+  void FollowSuccessor(uint32_t entry, int fit, const RequestSign& sign) {
+    Follow({entry, beam_[0].branch, beam_[0].score * kDecay + fit}, sign);
   }
 
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
