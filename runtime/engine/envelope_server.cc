@@ -175,10 +175,10 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   for (uint32_t which = 0; which < 2; ++which) {
     Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
     if (own.planned == 0) continue;
-    const ZoneBlock* const below = Below(places_.data(), own);
+    ZoneBlock* const below = Below(places_.data(), own);
     *address = pages_->LowestAbove(below->end, Lowest(places_.data(), own, below->end), own.planned, bytes);
     if (below->end > *address || below->above->begin < *address + bytes) continue;  // in use
-    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy);
+    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy, below);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
     if (ZoneBlock* const claimed = blocks_->zone().Find(*address)) {

@@ -394,10 +394,10 @@ bool PageManager::BecomesReady(const AddressRange& range) {
 }
 
 PageManager::PlaceStatus PageManager::PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes,
-                                                      const GrowthPolicy& policy) {
+                                                      const GrowthPolicy& policy, ZoneBlock* below) {
   const AddressRange place{address, bytes};
   if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;
-  if (!envelope_.Claim(address, bytes)) return PlaceStatus::kInUse;
+  if (!envelope_.Claim(address, bytes, below)) return PlaceStatus::kInUse;
   // While pages change, those of the zone may be on their way to another place.
   if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;
   ++mapping_entries_;

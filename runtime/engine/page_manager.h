@@ -140,8 +140,10 @@ class PageManager {
   }
   uint64_t AlignmentOf(uint64_t bytes) const { return arena_.AlignmentOf(bytes); }
   bool changing_pages() const { return page_work_; }
-  // Places a block at an address of the zone or a fragment. Maps pages where there are none.
-  PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);
+  // Places a block at an address of the zone or a fragment. Maps pages where there are none. `below`: as
+  // EnvelopeZone::Claim has it.
+  PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy,
+                              ZoneBlock* below = nullptr);
   // An iteration that the envelope served has ended. After 1, 2, 4, ... of them, gives back the memory outside the zone
   // that was not used since the last time.
   void EndEnvelopeIteration(EngineLock& lock);

@@ -77,6 +77,7 @@ void AddFork(EnvelopeScript* script) {
   double all = 0;
   for (const auto& successor : successors) {
     all += static_cast<double>(successor.weight);
+    if (successors.size() == 1) break;  // no choice: its chance is 1 on each branch
     for (const auto& [branch, weight] : successor.by_branch) {
       const auto begin = script->branches.begin() + fork.first_branch;
       if (std::find(begin, script->branches.end(), branch) == script->branches.end()) {
