@@ -87,16 +87,16 @@ class EnvelopeServer {
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {
-    DeviceAddress planned = 0;      // 0: there is none
-    DeviceAddress floor = 0;        // no block of it lies lower
-    DeviceAddress end = 0;          // of its live block; 0: none
-    ZoneBlock* live = nullptr;      // that block
-    DeviceAddress area_end = 0;     // of the zone, or of the fragment that it lies in
-    uint32_t below = kNone;         // the place of the block that its last one lay above: a guess
-    uint32_t supports_begin = 0;    // in supports_
-    uint8_t supports = 0;           // at most EnvelopePlaces::kSupports
-    bool in_zone = false;           // else it lies in a fragment, which has all its pages
-    bool stays_up = false;          // as stays_up_
+    DeviceAddress planned = 0;    // 0: there is none
+    DeviceAddress floor = 0;      // no block of it lies lower
+    DeviceAddress end = 0;        // of its live block; 0: none
+    ZoneBlock* live = nullptr;    // that block
+    DeviceAddress area_end = 0;   // of the zone, or of the fragment that it lies in
+    uint32_t below = kNone;       // the place of the block that its last one lay above: a guess
+    uint32_t supports_begin = 0;  // in supports_
+    uint8_t supports = 0;         // at most EnvelopePlaces::kSupports
+    bool in_zone = false;         // else it lies in a fragment, which has all its pages
+    bool stays_up = false;        // as stays_up_
   };
   // Of what lies below a place, as EnvelopeSupport::Place.
   struct Support {

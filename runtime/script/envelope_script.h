@@ -58,9 +58,9 @@ struct EnvelopePlaces {
 
 // What a request is compared with, by entry: one cache line.
 struct EnvelopeStep {
-  uint64_t context = 0;                         // the last one that is new
-  uint64_t contexts_seen = 0, sizes_seen = 0;   // a bit each: Bit
-  uint32_t successor = kNone;                   // the only one; kNone: there is none, or several
+  uint64_t context = 0;                        // the last one that is new
+  uint64_t contexts_seen = 0, sizes_seen = 0;  // a bit each: Bit
+  uint32_t successor = kNone;                  // the only one; kNone: there is none, or several
   uint32_t last_units = 0, max_units = 0, min_units = 0;
   uint32_t first_size = 0, first_context = 0, first_release = 0;  // in EnvelopeScript::sizes, ::contexts, ::releases
   uint16_t sizes = 0;                                             // their numbers
@@ -80,8 +80,8 @@ struct EnvelopeFork {
 };
 struct EnvelopeChoice {
   uint32_t entry = 0;
-  uint32_t step = 0;    // what the choice adds to the branch
-  double chance = 0;    // its logarithm to the base 2, on a branch that was not seen there
+  uint32_t step = 0;  // what the choice adds to the branch
+  double chance = 0;  // its logarithm to the base 2, on a branch that was not seen there
 };
 
 // Entries by a key: a size, or a context. The last ones in the sequence come first.
@@ -110,7 +110,7 @@ struct EnvelopeScript {
   std::vector<uint32_t> releases;          // the same
   std::vector<uint32_t> order, positions;  // as in Envelope
   uint32_t last_entry = kNone, branch = 0;
-  EnvelopeIndex by_context, by_units;             // entries that were seen with it
+  EnvelopeIndex by_context, by_units;            // entries that were seen with it
   std::shared_ptr<const EnvelopePlaces> places;  // null: none are planned
   uint64_t host_bytes = 0;  // of the host's memory, about: this and the envelope that the planner goes on with
 

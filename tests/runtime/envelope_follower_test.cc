@@ -147,8 +147,9 @@ TEST_F(EnvelopeFollowerTest, TheChancesOfAForkAreThoseOfItsBranches) {
     for (uint32_t i = 0; i < fork.choices; ++i) {
       const EnvelopeChoice& choice = script->choices[fork.first_choice + i];
       EXPECT_EQ(choice.entry, successors[i].entry);
-      EXPECT_EQ(EnvelopeScript::NextBranch(fork, choice, 77),
-                EnvelopeBranch(envelope_.entries()[e], envelope_.positions()[e], envelope_.positions()[choice.entry], 77));
+      EXPECT_EQ(
+          EnvelopeScript::NextBranch(fork, choice, 77),
+          EnvelopeBranch(envelope_.entries()[e], envelope_.positions()[e], envelope_.positions()[choice.entry], 77));
       chances += std::exp2(choice.chance);
     }
     if (fork.choices > 0) {
