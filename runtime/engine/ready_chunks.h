@@ -1,4 +1,4 @@
-// The chunks of an envelope's zone that surely have their pages: a bit each, so that the usual request need not look for
+// The chunks of an envelope's zone that surely have their pages: a bit each. So the usual request need not look for
 // extents.
 #pragma once
 

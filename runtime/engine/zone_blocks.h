@@ -6,8 +6,8 @@
 //                                                                │              │ │     is that of the block below
 //   blocks, in the order of addresses                            ■◄────────────►■◄►■
 //
-// A release leaves its bit, since most blocks come again at their address. Below clears the bits without a block that it
-// meets: each was set once, so this does not change the order of its steps.
+// A release leaves its bit, since most blocks come again at their address. Below clears the bits without a block that
+// it meets: each was set once, so this does not change the order of its steps.
 #pragma once
 
 #include <bit>
