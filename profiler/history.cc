@@ -19,7 +19,8 @@ void* MapZeros(size_t bytes) {
 
 }  // namespace
 
-History::History(uint64_t window) : mask_(std::bit_ceil(std::max<uint64_t>(window, 64)) - 1) {
+History::History(uint64_t window)
+    : mask_(std::bit_ceil(std::max<uint64_t>(window, 64)) - 1), short_ages_(std::min<uint64_t>(mask_, kMaxAge - 1)) {
   static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint16_t>::is_always_lock_free);
   mapped_bytes_ = (mask_ + 1) * sizeof(*cells_);
   cells_ = static_cast<std::atomic<uint64_t>*>(MapZeros(mapped_bytes_));

@@ -42,6 +42,14 @@ class History {
     if (age <= mask_) SetAge(ordinal, cut);
     return cut;
   }
+  // The same for a block of the size `units`.
+  uint32_t Released(uint64_t ordinal, uint32_t units) {
+    const uint64_t age = count_.load(std::memory_order_relaxed) - ordinal;
+    if (age > short_ages_) [[unlikely]]
+      return Released(ordinal);
+    ReleasedAt(ordinal, units, static_cast<uint32_t>(age));
+    return static_cast<uint32_t>(age);
+  }
   // The same for a block that is known to be stored, `age` requests old, with the size `units`.
   void ReleasedAt(uint64_t ordinal, uint32_t units, uint32_t age) {
     cells_[ordinal & mask_].store(uint64_t{age} << 32 | units, std::memory_order_relaxed);
@@ -71,6 +79,7 @@ class History {
   std::atomic<uint64_t>* cells_;                          // units in the lower half, age in the upper
   std::atomic<std::atomic<uint16_t>*> streams_{nullptr};  // null: no request has named one
   uint64_t mask_;
+  uint64_t short_ages_;  // such ages are neither cut off, nor of requests that are not stored any more
   size_t mapped_bytes_;
   std::atomic<uint64_t> count_{0};
 };

@@ -140,21 +140,29 @@ void Engine::Impl::AfterLastLocked() noexcept try {
   GiveUp();
 }
 
-// Needs the lock.
+// Needs the lock. No script serves the request. The usual one of an envelope is served here.
 EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t stream, DeviceAddress* address,
                                         ReuseAfter* after) noexcept {
   const uint32_t units = UnitsOf(bytes);
   const uint64_t ordinal = history_.Count();
-  if (fast_.envelope_requests(ordinal) && envelope_.TryServe(units, ordinal, address)) {
-    history_.Append(units);
-    if (stream != 0 || history_.HasStreams()) history_.NoteStream(ordinal, StreamHint(stream));
-    blocks_.CountLive(units);
-    stats_.NotePlanned();
-    if (!stamps_.empty()) TakeStamps(*address, units, after);
-    mutex_.unlock();
-    return EngineStatus::kOk;
+  if (!fast_.envelope_requests(ordinal) || !envelope_.TryServe(units, ordinal, address)) [[unlikely]] {
+    return AllocateElse(bytes, stream, address, after);
   }
-  const EngineStatus status = AllocateLocked({bytes, units, stream, after}, address);
+  history_.Append(units);
+  if (stream != 0 || history_.HasStreams()) [[unlikely]]
+    history_.NoteStream(ordinal, StreamHint(stream));
+  blocks_.CountLive(units);
+  stats_.NotePlanned();
+  if (!stamps_.empty()) [[unlikely]]
+    TakeStamps(*address, units, after);
+  mutex_.unlock();
+  return EngineStatus::kOk;
+}
+
+// Needs the lock.
+EngineStatus Engine::Impl::AllocateElse(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                        ReuseAfter* after) noexcept {
+  const EngineStatus status = AllocateLocked({bytes, UnitsOf(bytes), stream, after}, address);
   WaitLogical();
   return status;
 }
@@ -213,7 +221,7 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
   bool released = fast_.releases() && address % kBlockUnit == 0 &&
                   scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
   if (!released) [[unlikely]]
-    return ReleaseSlow(address, stream, after);
+    return ReleaseNext(address, stream, after);
   blocks_.RemoveLive(units);
   if (after != nullptr) [[unlikely]]
     PutStamps(address, units, *after);
@@ -233,14 +241,21 @@ EngineStatus Engine::Impl::ReleaseOutsideArena(DeviceAddress address, uint32_t s
   return ReleaseSlow(address, stream, after);
 }
 
+// Needs the lock. No script has the block. Those at an envelope's places are released here.
+EngineStatus Engine::Impl::ReleaseNext(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept {
+  uint32_t units = 0;
+  if (!fast_.envelope_releases() || !envelope_.TryRelease(address, &history_, &units)) [[unlikely]] {
+    return ReleaseSlow(address, stream, after);
+  }
+  blocks_.RemoveLive(units);
+  if (after != nullptr) [[unlikely]]
+    PutStamps(address, units, *after);
+  mutex_.unlock();
+  return EngineStatus::kOk;
+}
+
 // Needs the lock.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
-  if (uint32_t units = 0; fast_.envelope_releases() && envelope_.TryRelease(address, &history_, &units)) {
-    blocks_.RemoveLive(units);
-    if (after != nullptr) PutStamps(address, units, *after);
-    mutex_.unlock();
-    return EngineStatus::kOk;
-  }
   EngineLock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
   Follower& follower = scripts_.follower();

@@ -13,7 +13,7 @@ EngineStatus Engine::Impl::ReleaseGuarded(DeviceAddress address, uint32_t stream
   DeviceAddress outer = 0;
   if (!guards_->Returned(address, &outer)) return EngineStatus::kInvalidValue;
   mutex_.lock();
-  return ReleaseSlow(outer, stream, after);
+  return ReleaseNext(outer, stream, after);
 }
 
 // Identifies the request whose block lies at `outer`.

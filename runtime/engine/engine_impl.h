@@ -118,9 +118,12 @@ class Engine::Impl {
                                                ReuseAfter* after);
   [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t stream, DeviceAddress* address,
                                               ReuseAfter* after) noexcept;
+  [[gnu::noinline]] EngineStatus AllocateElse(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                              ReuseAfter* after) noexcept;
   EngineStatus AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept;
   [[gnu::noinline]] void AfterLast() noexcept;
   void AfterLastLocked() noexcept;
+  [[gnu::noinline]] EngineStatus ReleaseNext(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept;
   [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept;
   [[gnu::noinline]] void TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept;
   [[gnu::noinline]] void PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept;

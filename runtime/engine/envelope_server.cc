@@ -50,6 +50,7 @@ bool EnvelopeServer::NoteMark(uint64_t count, bool planning) {
   if (marks_.size() == 2) {  // nothing waits: this iteration is not learnt from
     marks_.erase(marks_.begin());
     taken_.clear();
+    SetShortUntil();
   }
   return false;
 }
@@ -79,6 +80,7 @@ void EnvelopeServer::TakeWork(PlanJob* job) {
   job->taken = std::move(taken_);
   job->taken_first = taken_first_;
   taken_.clear();
+  SetShortUntil();
   job->met = std::move(met_);
   met_.clear();
 }
@@ -89,6 +91,7 @@ void EnvelopeServer::Change() {
   if (!active() || leaving_) stats_->EndSteady();
   if (leaving_) return Leave();
   std::shared_ptr<const EnvelopeScript> script = std::exchange(pending_, nullptr);
+  SetShortUntil();
   const uint64_t bytes = script->places->zone_units * kBlockUnit;
   const bool same_fragments = active() && follower_.script()->places->fragments == script->places->fragments;
   if (!same_fragments || !pages_->FitsEnvelopeZone(bytes)) {
@@ -103,7 +106,9 @@ void EnvelopeServer::Change() {
   blocks_->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
     if (block.envelope_entry == kNone) return;
     live.push_back(block.envelope_entry);
-    NoteBlock(block.envelope_entry, 0, blocks_->zone().Find(address));
+    ZoneBlock* const found = blocks_->zone().Find(address);
+    const uint32_t index = EnvelopePlaces::PlaceIndex(block.envelope_entry, 0);
+    if (found != nullptr && index < places_.size()) NoteBlock(places_.data(), index, found);
   });
   follower_.Continue(std::move(script), live);
 }
@@ -121,13 +126,16 @@ void EnvelopeServer::MakePlaces(const EnvelopeScript& script) {
     const uint32_t offset = found->offsets[index % 2];
     Place& place = places_[index];
     place.planned = place.floor = places.AddressOf(offset, zone);
+    const PageManager::PlaceArea area = pages_->AreaOf(place.planned);
+    place.area_end = area.end;
+    place.in_zone = area.in_zone;
     place.stays_up = entry < stays_up_.size() && stays_up_[entry];
     if (index >= places.supports.size()) continue;
     const auto address_of = [&](uint32_t lower) { return place.planned - uint64_t{offset - lower} * kBlockUnit; };
     const EnvelopeSupport& support = places.supports[index];
     place.floor = address_of(support.floor);
     place.supports_begin = static_cast<uint32_t>(supports_.size());
-    place.supports = static_cast<uint32_t>(support.places.size());
+    place.supports = static_cast<uint8_t>(support.places.size());
     for (const EnvelopeSupport::Place& below : support.places) {
       supports_.push_back({address_of(below.top), below.place, IsPast(script, below.place / 2, entry)});
     }
@@ -137,6 +145,7 @@ void EnvelopeServer::MakePlaces(const EnvelopeScript& script) {
 // Live blocks become ordinary ones.
 void EnvelopeServer::Leave() {
   leaving_ = false;
+  SetShortUntil();
   pages_->RetireEnvelopeZone();
   follower_.Stop();
   places_.clear();
@@ -146,6 +155,7 @@ void EnvelopeServer::Leave() {
 void EnvelopeServer::Pause() {
   pending_.reset();
   leaving_ = active();
+  SetShortUntil();
 }
 
 void EnvelopeServer::GiveUp() {
@@ -154,6 +164,7 @@ void EnvelopeServer::GiveUp() {
   pending_.reset();
   taken_ = {};
   marks_ = {};
+  SetShortUntil();
 }
 
 EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request,
@@ -162,13 +173,18 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
   const uint64_t bytes = request.units * kBlockUnit;
   for (uint32_t which = 0; which < 2; ++which) {
-    const Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
+    Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
     if (own.planned == 0) continue;
-    *address = pages_->LowestInEnvelope(Lowest(own, 0), own.planned, bytes);
-    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy);
+    ZoneBlock* const below = Below(places_.data(), own);
+    *address = pages_->LowestAbove(below->end, Lowest(places_.data(), own, below->end), own.planned, bytes);
+    if (below->end > *address || below->above->begin < *address + bytes) continue;  // in use
+    const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy, below);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
-    NoteBlock(entry, which, blocks_->zone().Find(*address));
+    if (ZoneBlock* const claimed = blocks_->zone().Find(*address)) {
+      own.below = claimed->below->place;
+      NoteBlock(places_.data(), EnvelopePlaces::PlaceIndex(entry, which), claimed);
+    }
     return Placing::kPlaced;
   }
   return Placing::kInUse;
@@ -182,115 +198,40 @@ bool EnvelopeServer::IsPast(const EnvelopeScript& script, uint32_t entry, uint32
          !script.entries[own].OnOtherStream(script.entries[entry]);
 }
 
-// Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
-// entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
-// pages between small blocks would be used in part.
-inline DeviceAddress EnvelopeServer::Lowest(const Place& place, DeviceAddress from) const {
-  DeviceAddress lowest = std::max(place.floor, from);
-  const Support* support = supports_.data() + place.supports_begin;
-  for (uint32_t left = place.supports; left > 0 && support->top > lowest; --left, ++support) {
-    const Place& below = places_[support->place];
-    if (below.end == 0 && support->past && !place.stays_up) continue;
-    lowest = std::max(lowest, below.end > 0 && below.end < support->top ? below.end : support->top);
-  }
-  return lowest;
-}
-
-void EnvelopeServer::NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block) {
-  const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
-  if (block == nullptr || index + 1 >= places_.size()) return;
-  block->place = places_[index].end == 0 ? index : index ^ 1;
-  Place& place = places_[block->place];
-  place.begin = block->begin;
-  place.end = block->end;
-  place.live = block;
-}
-
 void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
   for (const uint32_t which : {0u, 1u}) {
     const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
-    if (index >= places_.size() || places_[index].begin != address) continue;
-    places_[index].begin = places_[index].end = 0;
+    if (index >= places_.size() || places_[index].live == nullptr) continue;
+    const ZoneBlock& block = *places_[index].live;
+    if (block.begin != address && !block.erased()) continue;
+    places_[index].end = 0;
     places_[index].live = nullptr;
   }
 }
 
-// Returns whether a block may be placed there without looking for pages.
-inline bool EnvelopeServer::Ready(Place* place, DeviceAddress address, uint64_t bytes) const {
-  const uint64_t begin = pages_->OffsetOf(address), end = begin + bytes / kBlockUnit;
-  const bool known = place->ready_since == static_cast<uint32_t>(pages_->pages_taken()) && begin >= place->ready &&
-                     end <= place->ready_end;
-  return known ? address % pages_->arena().AlignmentOf(bytes) == 0 : BecomesReady(place, {address, bytes});
+// Near the guess, if there is one: a few blocks up or down.
+ZoneBlock* EnvelopeServer::FindBelow(ZoneBlock* guess, DeviceAddress planned) const {
+  constexpr int kSteps = 6;
+  if (guess != nullptr && !guess->erased()) {
+    for (int step = 0; step < kSteps; ++step) {
+      if (ZoneBlocks::IsBelow(guess, planned)) return guess;
+      guess = guess->begin < planned ? guess->above : guess->below;
+      if (blocks_->zone().IsEnd(guess)) break;
+    }
+  }
+  return blocks_->zone().Below(planned);
 }
 
-bool EnvelopeServer::BecomesReady(Place* place, const AddressRange& block) const {
-  const auto taken = static_cast<uint32_t>(pages_->pages_taken());
-  const AddressRange around = pages_->ReadyAround(block);
-  if (around.bytes == 0) return false;
-  uint32_t ready = pages_->OffsetOf(around.begin), ready_end = pages_->OffsetOf(around.begin + around.bytes);
-  if (place->ready_since == taken && ready < place->ready_end && place->ready < ready_end) {  // so both in one area
-    ready = std::min(ready, place->ready);
-    ready_end = std::max(ready_end, place->ready_end);
-  }
-  place->ready = ready;
-  place->ready_end = ready_end;
-  place->ready_since = taken;
-  return true;
-}
-
-// Returns the block below a place. Usually that of the same place as the time before.
-inline ZoneBlock* EnvelopeServer::Below(const Place& place) const {
-  if (place.below != kNone) {
-    ZoneBlock* const guess = places_[place.below].live;
-    if (guess != nullptr && ZoneBlocks::IsBelow(guess, place.planned)) return guess;
-  }
-  return blocks_->zone().Below(place.planned);
-}
-
-bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
-  ZoneBlocks& zone = blocks_->zone();
-  if (change_due() || pages_->changing_pages() || !zone.prepared() || ordinal - taken_first_ >= taken_.size()) {
-    return false;
-  }
+// The short way where the request has to be compared with several entries.
+bool EnvelopeServer::TryServeChoice(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
   const RequestSign sign = context_.Sign(units);
   EnvelopeFollower::Hypothesis next;
   if (!follower_.Expects(sign, &next)) return false;
-  const uint64_t bytes = units * kBlockUnit;
-  for (uint32_t which = 0; which < 2; ++which) {
-    Place& place = places_[EnvelopePlaces::PlaceIndex(next.entry, which)];
-    if (place.planned == 0) continue;
-    ZoneBlock* const below = Below(place);
-    const DeviceAddress begin = pages_->LowestAbove(below->end, Lowest(place, below->end), place.planned, bytes);
-    if (!Ready(&place, begin, bytes)) return false;
-    ZoneBlock* const claimed = zone.Claim(below, begin, begin + bytes);
-    if (claimed == nullptr) continue;
-    claimed->block = {bytes, units, kNone, ordinal, 0, ordinal, next.entry, true};
-    place.below = below->place;
-    NoteBlock(next.entry, which, claimed);
-    context_.Clear();
-    follower_.Follow(next, sign);
-    follower_.Placed(next.entry);
-    taken_[ordinal - taken_first_] = next.entry;
-    *address = begin;
-    return true;
-  }
-  return false;
-}
-
-bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept {
-  ZoneBlocks& zone = blocks_->zone();
-  if (zone.size() == 0) return false;
-  ZoneBlock** const link = zone.LinkTo(address);
-  if (*link == nullptr || (*link)->place >= places_.size()) return false;
-  const ZoneBlock& found = **link;
-  *units = found.block.units;
-  context_.Add(history->Released(found.block.ordinal));
-  follower_.Released(found.block.envelope_entry);
-  if (Place& place = places_[found.place]; place.live == &found) {
-    place.begin = place.end = 0;
-    place.live = nullptr;
-  }
-  zone.EraseAt(link);
+  const ZoneBlock* const claimed = ClaimPlace(next.entry, units, ordinal);
+  if (claimed == nullptr) return false;
+  *address = claimed->begin;
+  follower_.Follow(next, sign);
+  NoteShort(ordinal, next.entry);
   return true;
 }
 
@@ -303,11 +244,11 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
   Placing placing = TryEntry(lock, entry, request, /*only_within=*/false, policy, address);
   if (placing == Placing::kInUse) {
     NoteMet(entry, request);
-    for (const uint32_t other : follower_.Alternatives()) {
+    follower_.ForEachAlternative([&](uint32_t other) {
       placing = TryEntry(lock, other, request, /*only_within=*/true, policy, address);
       entry = other;
-      if (placing != Placing::kInUse) break;
-    }
+      return placing != Placing::kInUse;
+    });
   }
   if (placing != Placing::kPlaced) return kNone;
   follower_.Placed(entry);
@@ -342,6 +283,7 @@ void EnvelopeServer::NoteTaken(uint64_t ordinal, uint32_t entry) {
   if (taken_.empty()) taken_first_ = ordinal;
   if (ordinal < taken_first_ || ordinal - taken_first_ >= kMostTaken) return;
   if (ordinal - taken_first_ >= taken_.size()) taken_.resize(ordinal - taken_first_ + kTakenAhead, kNone);
+  SetShortUntil();
   taken_[ordinal - taken_first_] = entry;
 }
 

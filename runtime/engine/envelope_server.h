@@ -2,8 +2,10 @@
 // one, follows it, and says what the planner shall learn from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "profiler/history.h"
@@ -41,6 +43,7 @@ class EnvelopeServer {
   // `script` has places. It is followed from the next call of Change on. Does nothing after GiveUp.
   void SetPending(std::shared_ptr<const EnvelopeScript> script) {
     if (enabled_) pending_ = std::move(script);
+    SetShortUntil();
   }
   // Another script, or none, is to be followed from now on: call Change.
   bool change_due() const { return pending_ != nullptr || leaving_; }
@@ -84,16 +87,16 @@ class EnvelopeServer {
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {
-    DeviceAddress planned = 0;          // 0: there is none
-    DeviceAddress floor = 0;            // no block of it lies lower
-    DeviceAddress begin = 0, end = 0;   // of its live block; 0: none
-    ZoneBlock* live = nullptr;          // that block
-    uint32_t below = kNone;             // the place of the block that its last one lay above: a guess
-    uint32_t ready = 0, ready_end = 0;  // where its blocks need no look for pages: units from the arena's base, ...
-    uint32_t ready_since = 0;           // ... as long as pages_taken() is this
-    uint32_t supports_begin : 27 = 0;   // in supports_
-    uint32_t supports : 4 = 0;          // at most EnvelopePlaces::kSupports
-    bool stays_up : 1 = false;          // as stays_up_
+    DeviceAddress planned = 0;    // 0: there is none
+    DeviceAddress floor = 0;      // no block of it lies lower
+    DeviceAddress end = 0;        // of its live block; 0: none
+    ZoneBlock* live = nullptr;    // that block
+    DeviceAddress area_end = 0;   // of the zone, or of the fragment that it lies in
+    uint32_t below = kNone;       // the place of the block that its last one lay above: a guess
+    uint32_t supports_begin = 0;  // in supports_
+    uint8_t supports = 0;         // at most EnvelopePlaces::kSupports
+    bool in_zone = false;         // else it lies in a fragment, which has all its pages
+    bool stays_up = false;        // as stays_up_
   };
   // Of what lies below a place, as EnvelopeSupport::Place.
   struct Support {
@@ -103,15 +106,19 @@ class EnvelopeServer {
   };
   void MakePlaces(const EnvelopeScript& script);
   bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const;
-  DeviceAddress Lowest(const Place& place, DeviceAddress from) const;
-  bool Ready(Place* place, DeviceAddress address, uint64_t bytes) const;
-  [[gnu::noinline]] bool BecomesReady(Place* place, const AddressRange& block) const;
-  ZoneBlock* Below(const Place& place) const;
-  void NoteBlock(uint32_t entry, uint32_t which, ZoneBlock* block);
+  DeviceAddress Lowest(const Place* places, const Place& place, DeviceAddress from) const;
+  ZoneBlock* Below(const Place* places, const Place& place) const;
+  [[gnu::noinline]] ZoneBlock* FindBelow(ZoneBlock* guess, DeviceAddress planned) const;
+  [[gnu::always_inline]] ZoneBlock* ClaimPlace(uint32_t entry, uint32_t units, uint64_t ordinal) noexcept;
+  [[gnu::noinline]] bool TryServeChoice(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept;
+  void NoteShort(uint64_t ordinal, uint32_t entry);
+  // `index`: of the block's place, or of the other one of its entry, if that has a block.
+  static void NoteBlock(Place* places, uint32_t index, ZoneBlock* block);
   void ForgetBlock(uint32_t entry, DeviceAddress address);
   void Leave();
   void NoteMet(uint32_t entry, const EngineRequest& request);
   void NoteTaken(uint64_t ordinal, uint32_t entry);
+  void SetShortUntil() { short_until_ = change_due() || taken_.empty() ? 0 : taken_first_ + taken_.size(); }
 
   PageManager* const pages_;
   DynamicBlocks* const blocks_;
@@ -137,8 +144,119 @@ class EnvelopeServer {
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
+  uint64_t short_until_ = 0;    // requests of lower ordinals may take the short way, as far as this object knows
   std::vector<bool> stays_up_;  // by entry: its blocks, lowered below other places, have been in the way there
   std::vector<std::pair<uint32_t, uint32_t>> met_;  // as PlanJob::met; not handed out yet
 };
+
+// Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
+// entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
+// pages between small blocks would be used in part.
+inline DeviceAddress EnvelopeServer::Lowest(const Place* places, const Place& place, DeviceAddress from) const {
+  DeviceAddress lowest = std::max(place.floor, from);
+  const Support* support = supports_.data() + place.supports_begin;
+  for (const Support* const end = support + place.supports; support != end && support->top > lowest; ++support) {
+    const Place& below = places[support->place];
+    if (below.end == 0 && support->past && !place.stays_up) continue;
+    lowest = std::max(lowest, below.end - 1 < support->top ? below.end : support->top);  // 0: the top
+  }
+  return lowest;
+}
+
+// Returns the block below a place. Usually that of the same place as the time before.
+inline ZoneBlock* EnvelopeServer::Below(const Place* places, const Place& place) const {
+  if (place.below == kNone) [[unlikely]]
+    return FindBelow(nullptr, place.planned);
+  ZoneBlock* const guess = places[place.below].live;
+  if (guess == nullptr || !ZoneBlocks::IsBelow(guess, place.planned)) [[unlikely]]
+    return FindBelow(guess, place.planned);
+  return guess;
+}
+
+// Claims one of the places of an entry, and notes the block there. Returns null if none is free, or pages are missing.
+inline ZoneBlock* EnvelopeServer::ClaimPlace(uint32_t entry, uint32_t units, uint64_t ordinal) noexcept {
+  Place* const places = places_.data();
+  PageManager* const pages = pages_;
+  const uint64_t bytes = units * kBlockUnit, mask = pages->AlignmentOf(bytes) - 1;
+  for (uint32_t index = EnvelopePlaces::PlaceIndex(entry, 0);; ++index) {
+    Place& place = places[index];
+    if (place.planned != 0) [[likely]] {
+      ZoneBlock* const below = Below(places, place);
+      const DeviceAddress begin = std::min(place.planned, (Lowest(places, place, below->end) + mask) & ~mask);
+      const DeviceAddress end = begin + bytes;
+      if ((begin & mask) != 0 || end > place.area_end) [[unlikely]]
+        return nullptr;
+      if (place.in_zone && !pages->ZoneReady(begin, end)) [[unlikely]]
+        return nullptr;
+      ZoneBlock* const claimed = blocks_->zone().Claim(below, begin, end);
+      if (claimed != nullptr) [[likely]] {
+        place.below = below->place;
+        DynamicBlock& block = claimed->block;
+        block.bytes = bytes;
+        block.units = units;
+        block.entry = kNone;
+        block.ordinal = block.trace_id = ordinal;
+        block.envelope_entry = entry;
+        block.foreign = true;
+        NoteBlock(places, index, claimed);
+        return claimed;
+      }
+    }
+    if (index % 2 != 0) return nullptr;
+  }
+}
+
+inline bool EnvelopeServer::TryServe(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
+  if (ordinal >= short_until_ || pages_->changing_pages() || !blocks_->zone().prepared()) [[unlikely]]
+    return false;
+  const RequestSign sign = context_.Sign(units);
+  int fit = 0;
+  const uint32_t entry = follower_.Successor(sign, &fit);
+  if (entry == kNone) [[unlikely]]
+    return TryServeChoice(units, ordinal, address);
+  const ZoneBlock* const claimed = ClaimPlace(entry, units, ordinal);
+  if (claimed == nullptr) [[unlikely]]
+    return false;
+  *address = claimed->begin;
+  follower_.FollowSuccessor(entry, fit, sign);
+  NoteShort(ordinal, entry);
+  return true;
+}
+
+inline void EnvelopeServer::NoteShort(uint64_t ordinal, uint32_t entry) {
+  context_.Clear();
+  follower_.Placed(entry);
+  taken_[ordinal - taken_first_] = entry;
+}
+
+inline void EnvelopeServer::NoteBlock(Place* places, uint32_t index, ZoneBlock* block) {
+  if (places[index].end != 0) [[unlikely]]
+    index ^= 1;
+  Place& place = places[index];
+  block->place = index;
+  place.end = block->end;
+  place.live = block;
+}
+
+inline bool EnvelopeServer::TryRelease(DeviceAddress address, History* history, uint32_t* units) noexcept {
+  ZoneBlocks& zone = blocks_->zone();
+  if (zone.size() == 0) [[unlikely]]
+    return false;
+  ZoneBlock** const link = zone.LinkTo(address);
+  ZoneBlock* const found = *link;
+  if (found == nullptr || found->place >= places_.size()) [[unlikely]]
+    return false;
+  const DynamicBlock& block = found->block;
+  *units = block.units;
+  context_.Add(history->Released(block.ordinal, block.units));
+  follower_.ReleasedKnown(block.envelope_entry);
+  Place& place = places_[found->place];
+  if (place.live == found) [[likely]] {
+    place.end = 0;
+    place.live = nullptr;
+  }
+  zone.EraseAt(link);
+  return true;
+}
 
 }  // namespace hotpack

@@ -4,9 +4,10 @@
 
 namespace hotpack {
 
-bool EnvelopeZone::Claim(DeviceAddress begin, uint64_t bytes) {
+bool EnvelopeZone::Claim(DeviceAddress begin, uint64_t bytes, ZoneBlock* below) {
   live_->Prepare();
-  ZoneBlock* const claimed = live_->Claim(live_->Below(begin), begin, begin + bytes);
+  if (below == nullptr || !ZoneBlocks::IsBelow(below, begin)) below = live_->Below(begin);
+  ZoneBlock* const claimed = live_->Claim(below, begin, begin + bytes);
   if (claimed == nullptr) return false;
   claimed->block = {};
   return true;

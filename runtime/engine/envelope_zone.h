@@ -34,8 +34,8 @@ class EnvelopeZone {
   bool Contains(DeviceAddress address) const { return address - range_.begin < range_.bytes; }
 
   // Claims [begin, begin + bytes), of the zone or a fragment, for a block. Returns false, with nothing done, if a live
-  // block overlaps it.
-  bool Claim(DeviceAddress begin, uint64_t bytes);
+  // block overlaps it. `below`: perhaps the block below it; null: unknown.
+  bool Claim(DeviceAddress begin, uint64_t bytes, ZoneBlock* below = nullptr);
   // Returns the end of the live range that begins below `address`; 0: there is none.
   DeviceAddress EndBelow(DeviceAddress address) const { return live_->Below(address)->end; }
   // Gives a claim up, or forgets a block. Does nothing if none begins there.

@@ -354,7 +354,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
   for (const AddressRange& range : empty) {
     if (!envelope_.open()) follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
     work->take_zone.push_back(range);
-    ++pages_taken_;
+    if (envelope_.open()) ready_.Set(range, false);
     if (map_state_ == MapState::kFull) map_state_ = MapState::kPartial;
   }
 }
@@ -364,6 +364,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
 bool PageManager::TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments) {
   if (!fragments_.HavePages(fragments) || !TakeAddresses(bytes)) return false;
   envelope_.Open(zone_, {base_, arena_.bytes()});
+  ready_.Open(zone_, arena_.chunk());
   envelope_iterations_ = 0;
   TakeFragments(fragments);
   EndWait();
@@ -379,22 +380,24 @@ void PageManager::RetireEnvelopeZone() {
   RetireZone(in_zone, outside);
 }
 
-AddressRange PageManager::ReadyAround(const AddressRange& block) const {
-  if (block.begin % arena_.AlignmentOf(block.bytes) != 0) return {};
-  if (!InZone(block)) return fragments_.Around(block);
-  if (!IsPlanned(block) || !HasPages(block)) return {};
-  const uint64_t chunk = arena_.chunk();
-  const uint64_t before = (block.begin - base_) % chunk, after = (block.begin + block.bytes - base_) % chunk;
-  const DeviceAddress begin = std::max(zone_.begin, block.begin - before);
-  const DeviceAddress end = std::min(zone_.begin + zone_.bytes, block.begin + block.bytes + (chunk - after) % chunk);
-  return {begin, end - begin};
+PageManager::PlaceArea PageManager::AreaOf(DeviceAddress planned) const {
+  const AddressRange place{planned, kBlockUnit};
+  if (InZone(place)) return {zone_.begin + zone_.bytes, true};
+  const AddressRange fragment = fragments_.Around(place);
+  return {fragment.begin + fragment.bytes, false};
+}
+
+bool PageManager::BecomesReady(const AddressRange& range) {
+  if (!HasPages(range)) return false;
+  ready_.Set(range, true);
+  return true;
 }
 
 PageManager::PlaceStatus PageManager::PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes,
-                                                      const GrowthPolicy& policy) {
+                                                      const GrowthPolicy& policy, ZoneBlock* below) {
   const AddressRange place{address, bytes};
   if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;
-  if (!envelope_.Claim(address, bytes)) return PlaceStatus::kInUse;
+  if (!envelope_.Claim(address, bytes, below)) return PlaceStatus::kInUse;
   // While pages change, those of the zone may be on their way to another place.
   if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;
   ++mapping_entries_;

@@ -12,6 +12,7 @@
 #include "runtime/engine/envelope_zone.h"
 #include "runtime/engine/held_fragments.h"
 #include "runtime/engine/page_wait.h"
+#include "runtime/engine/ready_chunks.h"
 #include "runtime/engine/spill_policy.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/memory/arena.h"
@@ -117,24 +118,32 @@ class PageManager {
   // there are no addresses, or no pages in a fragment.
   bool TakeEnvelopeZone(uint64_t bytes, const std::vector<Fragment>& fragments);
   void RetireEnvelopeZone();  // its blocks become ordinary ones
-  // Returns the lowest address for a block, not below `lowest` and at most `planned`, above the live block below that.
-  DeviceAddress LowestInEnvelope(DeviceAddress lowest, DeviceAddress planned, uint64_t bytes) const {
-    return LowestAbove(envelope_.EndBelow(planned), lowest, planned, bytes);
-  }
-  // The same, if the live block below `planned` ends at `end_below`.
+  // Returns the lowest address for a block, not below `lowest` and at most `planned`, above the live block below that,
+  // which ends at `end_below`.
   DeviceAddress LowestAbove(DeviceAddress end_below, DeviceAddress lowest, DeviceAddress planned,
                             uint64_t bytes) const {
-    const uint64_t mask = arena_.AlignmentOf(bytes) - 1;
+    const uint64_t mask = AlignmentOf(bytes) - 1;
     return std::min(planned, (std::max(lowest, end_below) + mask) & ~mask);
   }
-  // Returns the addresses around a block that places may be handed out in without looking for pages: those of its
-  // chunks in the zone, or its fragment. They stay so while pages_taken() does, and no pages are being changed. Empty:
-  // the block lies elsewhere, is not aligned, or lacks pages. O(chunks of the block).
-  AddressRange ReadyAround(const AddressRange& block) const;
-  uint64_t pages_taken() const { return pages_taken_; }  // times that pages of the zone were taken away
+  // The addresses that blocks of a place of an envelope may have, up to this end. In the zone, ZoneReady tells whether
+  // their pages are there; a fragment has all its pages. No end: the place may not be used on the short way. O(log
+  // fragments).
+  struct PlaceArea {
+    DeviceAddress end = 0;
+    bool in_zone = false;
+  };
+  PlaceArea AreaOf(DeviceAddress planned) const;
+  // Returns whether a range of the zone has all its pages. Requires that no pages are being changed. O(chunks / 64) if
+  // its pages were not taken away since they were asked for.
+  bool ZoneReady(DeviceAddress begin, DeviceAddress end) {
+    return ready_.Have(begin, end) || BecomesReady({begin, end - begin});
+  }
+  uint64_t AlignmentOf(uint64_t bytes) const { return arena_.AlignmentOf(bytes); }
   bool changing_pages() const { return page_work_; }
-  // Places a block at an address of the zone or a fragment. Maps pages where there are none.
-  PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy);
+  // Places a block at an address of the zone or a fragment. Maps pages where there are none. `below`: as
+  // EnvelopeZone::Claim has it.
+  PlaceStatus PlaceInEnvelope(EngineLock& lock, DeviceAddress address, uint64_t bytes, const GrowthPolicy& policy,
+                              ZoneBlock* below = nullptr);
   // An iteration that the envelope served has ended. After 1, 2, 4, ... of them, gives back the memory outside the zone
   // that was not used since the last time.
   void EndEnvelopeIteration(EngineLock& lock);
@@ -192,6 +201,7 @@ class PageManager {
   AddressRange EntryRange(uint32_t entry) const;
   bool IsPlanned(const AddressRange& range) const;
   bool HasPages(const AddressRange& range) const;
+  [[gnu::noinline]] bool BecomesReady(const AddressRange& range);
   AddressRange ZoneInUse() const;
   void MarkMappedEntries();
   void MapFromFreePages(PageScope& scope, const GrowthPolicy& policy);
@@ -213,7 +223,7 @@ class PageManager {
   Arena arena_;
   EnvelopeZone envelope_;
   uint64_t envelope_iterations_ = 0;  // since the zone was taken
-  uint64_t pages_taken_ = 0;
+  ReadyChunks ready_;
   PageWait wait_;
   DeviceAddress base_ = 0;
   AddressRange zone_;

@@ -63,7 +63,7 @@ void ZoneBlocks::Prepare() {
       spare_ = block;
     }
   }
-  if (size_ == buckets_.size()) GrowBuckets();
+  if (size_ >= buckets_.size()) GrowBuckets();
 }
 
 void ZoneBlocks::GrowBuckets() {

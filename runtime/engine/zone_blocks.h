@@ -2,9 +2,12 @@
 // of steps that does not depend on how many there are.
 //
 //   level 1   a bit for each word below that is not 0         1       0       1
-//   level 0   a bit for each 512 bytes: a block begins here   0..1..  0.....  ..1.1.    the last bit below an address
+//   level 0   a bit for each 512 bytes: a block began here    0..1..  0.....  ..1.1.    the last bit below an address
 //                                                                │              │ │     is that of the block below
 //   blocks, in the order of addresses                            ■◄────────────►■◄►■
+//
+// A release leaves its bit, since most blocks come again at their address. Below clears the bits without a block that
+// it meets: each was set once, so this does not change the order of its steps.
 #pragma once
 
 #include <bit>
@@ -29,9 +32,10 @@ struct ZoneBlock {
   DynamicBlock block;
 
   bool handed_out() const { return block.bytes != 0; }
+  bool erased() const { return begin == UINT64_MAX; }  // and not claimed again; the ends look so, too
 };
 
-// Guarded by the engine's lock. O(1) unless noted: a few levels of bits, and one bucket.
+// Guarded by the engine's lock. O(1) on average unless noted: a few levels of bits, and one bucket.
 class ZoneBlocks {
  public:
   explicit ZoneBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes) { Unlink(); }
@@ -48,7 +52,7 @@ class ZoneBlocks {
 
   // Ensures that Claim can be called once. O(1) on average; throws bad_alloc if the host has no memory.
   void Prepare();
-  bool prepared() const { return spare_ != nullptr && size_ < buckets_.size(); }
+  bool prepared() const { return spare_ != nullptr; }
 
   // Returns the block that begins at `begin`; null: none does.
   ZoneBlock* Find(DeviceAddress begin) const {
@@ -63,7 +67,7 @@ class ZoneBlocks {
   }
   // Returns the highest block that begins below `address`; IsEnd: there is none. An end has the end 0, and begins above
   // all addresses.
-  ZoneBlock* Below(DeviceAddress address) const;
+  ZoneBlock* Below(DeviceAddress address) const;  // forgets bits without a block
   const ZoneBlock* lowest() const { return ends_.above; }
   ZoneBlock* lowest() { return ends_.above; }
   const ZoneBlock* highest() const { return ends_.below; }
@@ -92,7 +96,9 @@ class ZoneBlocks {
     block->chained = *bucket;
     *bucket = block;
     ++size_;
-    SetBit(IndexOf(begin));
+    const uint64_t index = IndexOf(begin);
+    if ((bits_[0][index / 64] & uint64_t{1} << index % 64) == 0) [[unlikely]]
+      SetBit(index);
     return block;
   }
   void Erase(ZoneBlock* block) { EraseAt(LinkTo(block->begin)); }
@@ -102,7 +108,6 @@ class ZoneBlocks {
     block->below->above = block->above;
     block->above->below = block->below;
     --size_;
-    ClearBit(IndexOf(block->begin));
     block->begin = UINT64_MAX;  // below no address
     block->chained = spare_;
     spare_ = block;
@@ -126,7 +131,7 @@ class ZoneBlocks {
       if (before != 0) return;
     }
   }
-  void ClearBit(uint64_t index) {
+  void ClearBit(uint64_t index) const {
     for (int level = 0; level < levels_; ++level, index /= 64) {
       uint64_t& word = bits_[level][index / 64];
       word &= ~(uint64_t{1} << index % 64);
@@ -153,15 +158,19 @@ inline ZoneBlock* ZoneBlocks::Below(DeviceAddress address) const {
   if (size_ == 0 || address <= base_) return ends;
   if (address - base_ > addresses_) return ends->below;
   uint64_t index = (address - base_ + kBlockUnit - 1) / kBlockUnit;  // the first bit that does not count
-  for (int level = 0; level < levels_; ++level, index /= 64) {
+  for (int level = 0; level < levels_;) {
     const uint64_t below = bits_[level][index / 64] & ((uint64_t{1} << index % 64) - 1);
-    if (below == 0) continue;
-    index = index / 64 * 64 + static_cast<uint64_t>(std::bit_width(below)) - 1;
-    while (level > 0) {
-      --level;
-      index = index * 64 + static_cast<uint64_t>(std::bit_width(bits_[level][index])) - 1;
+    if (below == 0) {
+      ++level;
+      index /= 64;
+      continue;
     }
-    return Find(base_ + index * kBlockUnit);
+    index = index / 64 * 64 + static_cast<uint64_t>(std::bit_width(below)) - 1;
+    for (; level > 0; --level) {
+      index = index * 64 + static_cast<uint64_t>(std::bit_width(bits_[level - 1][index])) - 1;
+    }
+    if (ZoneBlock* const block = Find(base_ + index * kBlockUnit); block != nullptr) return block;
+    ClearBit(index);  // and goes on below it
   }
   return ends;
 }

@@ -357,6 +357,7 @@ uint64_t Arena::Returnable() const {
 
 uint64_t Arena::Stuck() const {
   uint64_t bytes = 0;
+  if (!extents_.AnyLarge()) return bytes;
   for (const FreeRanges* list : {&free_, &small_}) {
     for (const auto& [begin, length] : list->ranges()) {
       for (DeviceAddress at = begin; at < begin + length;) {

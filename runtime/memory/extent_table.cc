@@ -10,18 +10,6 @@ void ExtentTable::Open(DeviceAddress base, uint64_t bytes, uint64_t chunk) {
   chunks_.assign(bytes / chunk, 0);
 }
 
-AddressRange ExtentTable::ExtentAt(DeviceAddress address) const {
-  const uint64_t c = IndexOf(address);
-  if (handle_[c] == 0) return {base_ + c * chunk_, chunk_};
-  return {base_ + first_[c] * chunk_, chunks_[first_[c]] * chunk_};
-}
-
-uint64_t ExtentTable::MissingChunks(DeviceAddress begin, DeviceAddress end) const {
-  uint64_t missing = 0;
-  for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) missing += handle_[c] == 0;
-  return missing;
-}
-
 void ExtentTable::Register(const MappedExtent& mapped) {
   const uint64_t first = IndexOf(mapped.begin), count = mapped.extent.bytes / chunk_;
   for (uint64_t c = first; c < first + count; ++c) {
@@ -29,6 +17,7 @@ void ExtentTable::Register(const MappedExtent& mapped) {
     first_[c] = static_cast<uint32_t>(first);
   }
   chunks_[first] = static_cast<uint32_t>(count);
+  any_large_ = any_large_ || count > 1;
 }
 
 void ExtentTable::Forget(const AddressRange& range) {

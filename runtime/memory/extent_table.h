@@ -39,9 +39,19 @@ class ExtentTable {
   bool IsMapped(uint64_t index) const { return handle_[index] != 0; }
   ChunkHandle HandleAt(DeviceAddress address) const { return handle_[IndexOf(address)]; }
   uint64_t FirstOf(uint64_t index) const { return first_[index]; }  // of a mapped chunk: the first of its extent
-  AddressRange ExtentAt(DeviceAddress address) const;               // the mapped extent there; without pages: the chunk
+  // Returns the mapped extent there; without pages: the chunk.
+  AddressRange ExtentAt(DeviceAddress address) const {
+    const uint64_t c = IndexOf(address);
+    if (handle_[c] == 0) return {base_ + c * chunk_, chunk_};
+    return {base_ + first_[c] * chunk_, chunks_[first_[c]] * chunk_};
+  }
   // Counts the chunks without pages that [begin, end) touches.
-  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;
+  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const {
+    uint64_t missing = 0;
+    for (uint64_t c = IndexOf(begin), last = IndexOf(end - 1); c <= last; ++c) missing += handle_[c] == 0;
+    return missing;
+  }
+  bool AnyLarge() const { return any_large_; }  // an extent of several chunks has been mapped so far
 
   void Register(const MappedExtent& mapped);
   void Forget(const AddressRange& range);  // whole extents
@@ -62,6 +72,7 @@ class ExtentTable {
  private:
   DeviceAddress base_ = 0;
   uint64_t chunk_ = 1;
+  bool any_large_ = false;
   std::vector<ChunkHandle> handle_;  // by chunk: of its extent; 0 if not mapped
   std::vector<uint32_t> first_;      // by mapped chunk: the first chunk of its extent
   std::vector<uint32_t> chunks_;     // by first chunk of a mapped extent: how many it has

@@ -32,8 +32,7 @@ int LifeClass(uint64_t age) {
 
 uint32_t EnvelopeBranch(const EnvelopeEntry& from, uint32_t from_position, uint32_t to_position, uint32_t before) {
   if (from.successors.size() < 2) return before;
-  constexpr uint32_t kChoices = 1024;
-  return before % kChoices * kChoices + (to_position - from_position + kChoices / 2) % kChoices;
+  return EnvelopeBranchStep(before, EnvelopeChoiceStep(from_position, to_position));
 }
 
 // --- an iteration ----------------------------------------------------------------------------------------------------

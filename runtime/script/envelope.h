@@ -76,6 +76,14 @@ struct EnvelopeEntry {
 // The choice after an entry, as a number that stands for the last two choices. Positions are indices in the sequence.
 // `before`: that number before the choice. An entry with one successor is no choice.
 uint32_t EnvelopeBranch(const EnvelopeEntry& from, uint32_t from_position, uint32_t to_position, uint32_t before);
+// The two parts of it: what a choice is, and what a branch becomes by it.
+inline constexpr uint32_t kBranchChoices = 1024;
+inline uint32_t EnvelopeChoiceStep(uint32_t from_position, uint32_t to_position) {
+  return (to_position - from_position + kBranchChoices / 2) % kBranchChoices;
+}
+inline uint32_t EnvelopeBranchStep(uint32_t before, uint32_t step) {
+  return before % kBranchChoices * kBranchChoices + step;
+}
 
 struct EnvelopeLimits {
   // An iteration is merged as far as the envelope's load stays below this multiple of the larger one of the two loads.

@@ -1,13 +1,13 @@
 #include "runtime/script/envelope_follower.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
+#include <limits>
 #include <utility>
 
 namespace hotpack {
 namespace {
 
-constexpr size_t kBeam = 24;
 constexpr double kStart = 60;     // the score of a position that is known
 constexpr double kMargin = 6;     // hypotheses this far below the best one do not answer
 constexpr double kLost = 40;      // ... are given up
@@ -17,13 +17,11 @@ constexpr int kBetweenSizes = 2, kOtherSize = -5;
 constexpr int kBusyCost = 10;
 constexpr int kStayCost = 4, kSkipCost = 3, kSearchCost = 5;
 constexpr size_t kCandidates = 400;  // that it looks at
-constexpr double kUnseenShare = 0.02;
-constexpr double kBranchPrior = 0.7;
 
 }  // namespace
 
 void EnvelopeFollower::Start(std::shared_ptr<const EnvelopeScript> script, const std::vector<uint32_t>& live) {
-  beam_.clear();
+  beam_size_ = 0;
   Continue(std::move(script), live);
 }
 
@@ -31,158 +29,174 @@ void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, co
   script_ = std::move(script);
   steps_ = script_->steps.data();
   live_.assign(script_->entries.size(), 0);
+  slots_.resize(script_->entries.size());
   for (const uint32_t entry : live) ++live_[entry];
-  if (beam_.empty() && script_->last_entry != kNone) beam_.push_back({script_->last_entry, kStart, script_->branch});
+  if (beam_size_ > 0 || script_->last_entry == kNone) return;
+  beam_[0] = {script_->last_entry, script_->branch, kStart};
+  beam_size_ = 1;
 }
 
 void EnvelopeFollower::Stop() {
   script_.reset();
   steps_ = nullptr;
-  beam_.clear();
+  beam_size_ = 0;
   live_.clear();
   past_count_ = 0;
 }
 
-int EnvelopeFollower::SizeScore(uint32_t entry, uint32_t units) const {
-  const EnvelopeStep& step = steps_[entry];
+int EnvelopeFollower::SizeScore(const EnvelopeStep& step, uint32_t units) const {
   if (units == step.last_units) return kSeenSize;
-  if (!step.fixed && units <= step.max_units && units >= step.min_units) {  // it may have been seen
+  if (step.fixed) return kOtherSize;
+  if (units <= step.max_units && units >= step.min_units) {  // it may have been seen
+    if ((step.sizes_seen & EnvelopeStep::Bit(units)) == 0) return kBetweenSizes;
     const uint32_t* size = script_->sizes.data() + step.first_size;
     for (uint32_t left = step.sizes; left > 1;) {
       const uint32_t half = left / 2;
       size += size[half - 1] < units ? half : 0;
       left -= half;
     }
-    return step.sizes > 0 && *size == units ? kSeenSize : kBetweenSizes;
+    return *size == units ? kSeenSize : kBetweenSizes;
   }
-  if (step.fixed) return kOtherSize;
-  const double ratio = static_cast<double>(units) / (units > step.max_units ? step.max_units : step.min_units);
-  return ratio >= 0.5 && ratio <= 1.6 ? 1 : ratio > 0.2 && ratio < 4 ? -1 : -4;
+  // Within 0.5 ... 1.6 times the nearest size, or 0.2 ... 4 times.
+  const uint64_t asked = units, nearest = units > step.max_units ? step.max_units : step.min_units;
+  if (2 * asked >= nearest && 5 * asked <= 8 * nearest) return 1;
+  return 5 * asked > nearest && asked < 4 * nearest ? -1 : -4;
+}
+
+// Of a context that is not the entry's last new one.
+int EnvelopeFollower::ContextScore(const EnvelopeStep& step, const RequestSign& sign) const {
+  if ((step.contexts_seen & EnvelopeStep::Bit(sign.context)) != 0) {
+    const uint64_t* const contexts = script_->contexts.data() + step.first_context;
+    if (std::find(contexts, contexts + step.contexts, sign.context) != contexts + step.contexts) return kSeenContext;
+  }
+  const uint32_t* const releases = script_->releases.data() + step.first_release;
+  return std::find(releases, releases + step.releases, sign.releases) != releases + step.releases ? 0 : -3;
 }
 
 // How well the request fits the entry, in itself.
-int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
+inline int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
   const EnvelopeStep& step = steps_[entry];
-  const uint64_t* const contexts = script_->contexts.data() + step.first_context;
-  int by_context = kSeenContext;
-  for (uint32_t i = 0; i == step.contexts || contexts[i] != sign.context; ++i) {
-    if (i < step.contexts) continue;
-    by_context = script_->entries[entry].HasReleases(sign.releases) ? 0 : -3;
-    break;
-  }
-  return SizeScore(entry, sign.units) + by_context - (Busy(entry) ? kBusyCost : 0);
+  const int by_size = sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units);
+  const int by_context = sign.context == step.context ? kSeenContext : ContextScore(step, sign);
+  return by_size + by_context - (Busy(entry) ? kBusyCost : 0);
 }
 
 // Of the only likely position's successors: the one that the request looks like as it always did, if no other one may
 // be meant.
 bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const {
-  if (beam_.empty() || (beam_.size() > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
+  if (beam_size_ == 0 || (beam_size_ > 1 && beam_[0].score - beam_[1].score < kMargin)) return false;
   const Hypothesis& from = beam_[0];
-  const std::vector<EnvelopeEntry::Successor>& successors = script_->entries[from.entry].successors;
-  const int enough = successors.size() == 1 ? kFits : kSeenSize + kSeenContext;
-  uint32_t entry = kNone;
+  const EnvelopeFork& fork = script_->forks[from.entry];
+  const EnvelopeChoice* const choices = script_->choices.data() + fork.first_choice;
+  const int enough = fork.choices == 1 ? kFits : kSeenSize + kSeenContext;
+  const EnvelopeChoice* chosen = nullptr;
   int fit = 0;
-  for (const auto& successor : successors) {
-    const int score = Score(successor.entry, sign);
+  for (const EnvelopeChoice* choice = choices; choice != choices + fork.choices; ++choice) {
+    const int score = Score(choice->entry, sign);
     if (score < kPossible) continue;
-    if (score < enough || entry != kNone) return false;
-    entry = successor.entry;
+    if (score < enough || chosen != nullptr) return false;
+    chosen = choice;
     fit = score;
   }
-  if (entry == kNone) return false;
-  const uint32_t branch = successors.size() == 1 ? from.branch : script_->NextBranch(from.entry, entry, from.branch);
-  *next = {entry, from.score * kDecay + fit, branch};
+  if (chosen == nullptr) return false;
+  *next = {chosen->entry, EnvelopeScript::NextBranch(fork, *chosen, from.branch), from.score * kDecay + fit};
   return true;
 }
 
-void EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign, int* best) {
-  const EnvelopeEntry& at = script_->entries[from.entry];
-  const auto in_branch = [&](const EnvelopeEntry::Successor& successor) {
-    for (const auto& [branch, weight] : successor.by_branch) {
-      if (branch == from.branch) return static_cast<double>(weight);
-    }
-    return 0.0;
-  };
-  double all = 0, branch = 0;
-  for (const auto& successor : at.successors) {
-    all += static_cast<double>(successor.weight);
-    branch += in_branch(successor);
+// Adds a hypothesis to next_. Of each entry, the best one is kept. Lost ones are left out.
+inline void EnvelopeFollower::Offer(uint32_t entry, double score, uint32_t branch) {
+  if (score < best_ - kLost) return;
+  best_ = std::max(best_, score);
+  uint32_t& slot = slots_[entry];
+  if (slot >= next_.size() || next_[slot].entry != entry) {
+    slot = static_cast<uint32_t>(next_.size());
+    next_.push_back({entry, branch, score});
+  } else if (score > next_[slot].score) {
+    next_[slot] = {entry, branch, score};
   }
+}
+
+// Adds where the hypothesis may lead. Returns how well the best successor fits.
+int EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign) {
+  const EnvelopeFork& fork = script_->forks[from.entry];
+  const EnvelopeChoice* const choices = script_->choices.data() + fork.first_choice;
+  const uint32_t* const branches = script_->branches.data() + fork.first_branch;
+  const auto row = static_cast<uint32_t>(std::find(branches, branches + fork.branches, from.branch) - branches);
+  const double* const chances =
+      row < fork.branches ? script_->chances.data() + fork.first_chance + size_t{row} * fork.choices : nullptr;
+  const double before = from.score * kDecay;
   int best_here = -kBusyCost;
-  for (const auto& successor : at.successors) {
-    const int fit = Score(successor.entry, sign);
+  for (uint32_t i = 0; i < fork.choices; ++i) {
+    const EnvelopeChoice& choice = choices[i];
+    const int fit = Score(choice.entry, sign);
     best_here = std::max(best_here, fit);
-    const double share = static_cast<double>(successor.weight) / all;
-    const double chance = (in_branch(successor) + kBranchPrior * share) / (branch + kBranchPrior);
-    next_.push_back({successor.entry, from.score * kDecay + fit + std::log2(std::max(kUnseenShare, chance)),
-                     script_->NextBranch(from.entry, successor.entry, from.branch)});
+    const double chance = chances != nullptr ? chances[i] : choice.chance;
+    Offer(choice.entry, before + fit + chance, EnvelopeScript::NextBranch(fork, choice, from.branch));
   }
-  *best = std::max(*best, best_here);
-  if (best_here >= kFits) return;
+  if (best_here >= kFits) return best_here;
   const auto& order = script_->order;
-  const size_t position = script_->positions[from.entry];
+  size_t position = script_->positions[from.entry];
   for (int k = 1; k <= kAheadEntries; ++k) {
-    const uint32_t entry = order[(position + static_cast<size_t>(k)) % order.size()];
+    if (++position == order.size()) position = 0;
+    const uint32_t entry = order[position];
     const int fit = Score(entry, sign);
-    if (fit >= kSeenContext) next_.push_back({entry, from.score * kDecay + fit - kSkipCost - k, from.branch});
+    if (fit >= kSeenContext) Offer(entry, before + fit - kSkipCost - k, from.branch);
   }
-  next_.push_back({from.entry, from.score * kDecay - kStayCost, from.branch});  // a request of no entry
+  Offer(from.entry, before - kStayCost, from.branch);  // a request of no entry
+  return best_here;
 }
 
 // Adds all entries that fit, as likely as the requests before fit the entries before.
 void EnvelopeFollower::Search(const RequestSign& sign) {
-  std::vector<uint32_t> candidates;
-  for (const auto* index : {&script_->by_context, &script_->by_units}) {
-    const auto range = index->equal_range(index == &script_->by_context ? sign.context : sign.units);
-    for (auto it = range.first; it != range.second && candidates.size() < kCandidates; ++it) {
-      candidates.push_back(it->second);
-    }
+  candidates_.clear();
+  for (const auto& entries : {script_->by_context.Find(sign.context), script_->by_units.Find(sign.units)}) {
+    const size_t count = std::min(entries.size(), kCandidates - candidates_.size());
+    candidates_.insert(candidates_.end(), entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  std::sort(candidates.begin(), candidates.end());
-  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  const size_t past = std::min<size_t>(past_count_, kPast);
+  std::array<double, kPast + 1> weights, most;  // of the request so many before; the most that those further back add
+  weights[0] = 1;
+  for (size_t back = 1; back <= past; ++back) weights[back] = weights[back - 1] * kDecay;
+  most[past] = 0;
+  for (size_t back = past; back > 0; --back) most[back - 1] = most[back] + weights[back] * (kSeenSize + kSeenContext);
+  constexpr double kRounding = 1e-6;
   const auto& order = script_->order;
-  for (const uint32_t entry : candidates) {
+  for (const uint32_t entry : candidates_) {
     const int fit = Score(entry, sign);
     if (fit < kFits) continue;
-    double score = fit, weight = 1;
+    double score = fit;
     size_t position = script_->positions[entry];
-    for (size_t back = 1; back <= std::min(past_count_, kPast) && position > 0; ++back) {
-      weight *= kDecay;
-      score += weight * std::max(-kStayCost, Score(order[--position], Past(back)));
+    const double needed = best_ - kLost + kSearchCost - kRounding;
+    bool lost = false;
+    for (size_t back = 1; back <= past && position > 0 && !lost; ++back) {
+      score += weights[back] * std::max(-kStayCost, Score(order[--position], Past(back)));
+      lost = score + most[back] < needed;
     }
-    next_.push_back({entry, score - kSearchCost, 0});
+    if (!lost) Offer(entry, score - kSearchCost, 0);
   }
 }
 
-// Keeps the best hypothesis of each entry, and of those the best kBeam that may still win.
+// Keeps the best kBeam hypotheses that may still win.
 void EnvelopeFollower::Keep() {
-  std::sort(next_.begin(), next_.end(), [](const Hypothesis& a, const Hypothesis& b) {
-    return a.entry != b.entry ? a.entry < b.entry : a.score > b.score;
-  });
-  next_.erase(std::unique(next_.begin(), next_.end(),
-                          [](const Hypothesis& a, const Hypothesis& b) { return a.entry == b.entry; }),
-              next_.end());
-  std::sort(next_.begin(), next_.end(), [](const Hypothesis& a, const Hypothesis& b) {
+  const auto better = [](const Hypothesis& a, const Hypothesis& b) {
     return a.score != b.score ? a.score > b.score : a.entry < b.entry;
-  });
-  if (next_.size() > kBeam) next_.resize(kBeam);
-  while (next_.size() > 1 && next_.back().score < next_.front().score - kLost) next_.pop_back();
-  beam_.swap(next_);
+  };
+  beam_size_ = 0;
+  for (const Hypothesis& each : next_) {
+    if (each.score < best_ - kLost) continue;
+    if (beam_size_ == kBeam && !better(each, beam_[kBeam - 1])) continue;
+    size_t at = beam_size_ < kBeam ? beam_size_++ : kBeam - 1;
+    for (; at > 0 && better(each, beam_[at - 1]); --at) beam_[at] = beam_[at - 1];
+    beam_[at] = each;
+  }
 }
 
-std::vector<uint32_t> EnvelopeFollower::Alternatives() const {
+std::vector<uint32_t> EnvelopeFollower::Alternatives() {
   std::vector<uint32_t> entries;
-  if (past_count_ == 0 || script_ == nullptr) return entries;
-  const uint32_t units = Past(1).units;
-  const auto add = [&](uint32_t entry) {
-    if (entries.size() >= kAlternatives || Busy(entry)) return;
-    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
-  };
-  for (const Hypothesis& each : beam_) {
-    if (SizeScore(each.entry, units) >= 1) add(each.entry);
-  }
-  const auto range = script_->by_units.equal_range(units);
-  for (auto it = range.first; it != range.second; ++it) add(it->second);
+  ForEachAlternative([&](uint32_t entry) {
+    entries.push_back(entry);
+    return false;
+  });
   return entries;
 }
 
@@ -194,18 +208,19 @@ uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
   }
   ++figures_.beam;
   next_.clear();
+  best_ = -std::numeric_limits<double>::infinity();
   int best = -kBusyCost;
-  for (const Hypothesis& from : beam_) Spread(from, sign, &best);
+  for (const Hypothesis& from : Beam()) best = std::max(best, Spread(from, sign));
   if (best < kFits) {
     ++figures_.searches;
     Search(sign);
   }
   Keep();
   Remember(sign);
-  for (const Hypothesis& each : beam_) {
+  for (const Hypothesis& each : Beam()) {
     if (each.score < beam_[0].score - kMargin) break;
     if (Busy(each.entry)) continue;
-    if (Score(each.entry, sign) >= 1 || SizeScore(each.entry, sign.units) >= 1) return each.entry;
+    if (Score(each.entry, sign) >= 1 || SizeScore(steps_[each.entry], sign.units) >= 1) return each.entry;
   }
   return kNone;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/script/envelope_script.h"
@@ -29,37 +30,61 @@ class EnvelopeFollower {
 
   // The usual request, in two parts, for a caller that serves it only in between.
   struct Hypothesis {
-    uint32_t entry;
-    double score;
-    uint32_t branch;
+    uint32_t entry = 0;
+    uint32_t branch = 0;
+    double score = 0;
   };
   // Returns whether the request is that of the only likely position's successor, and sets *next to it. Changes nothing.
   bool Expects(const RequestSign& sign, Hypothesis* next) const {
-    if (beam_.size() != 1) return Chooses(sign, next);
-    const Hypothesis& from = beam_[0];
-    const uint32_t entry = steps_[from.entry].successor;
-    if (entry == kNone || steps_[entry].context != sign.context || Busy(entry)) return Chooses(sign, next);
-    const int fit = kSeenContext + (sign.units == steps_[entry].last_units ? kSeenSize : SizeScore(entry, sign.units));
-    *next = {entry, from.score * kDecay + fit, from.branch};
-    return fit >= kFits;
+    int fit = 0;
+    const uint32_t entry = Successor(sign, &fit);
+    if (entry == kNone) return Chooses(sign, next);
+    *next = {entry, beam_[0].branch, beam_[0].score * kDecay + fit};
+    return true;
+  }
+  // The same where there is no choice: returns the only successor of the only position, if the request fits it, and how
+  // well; else kNone.
+  [[gnu::always_inline]] uint32_t Successor(const RequestSign& sign, int* fit) const {
+    if (beam_size_ != 1) [[unlikely]]
+      return kNone;
+    const EnvelopeStep* const steps = steps_;
+    const uint32_t entry = steps[beam_[0].entry].successor;
+    if (entry == kNone) [[unlikely]]
+      return kNone;
+    const EnvelopeStep& step = steps[entry];
+    if (step.context != sign.context || live_[entry] > (step.overlaps ? 1u : 0u)) [[unlikely]]
+      return kNone;
+    *fit = kSeenContext + (sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units));
+    return *fit >= kFits ? entry : kNone;
   }
   // Goes on to what Expects returned for the request, as Next does.
   void Follow(const Hypothesis& next, const RequestSign& sign) {
-    if (beam_.size() != 1) beam_.resize(1);
+    beam_size_ = 1;
     beam_[0] = next;
     ++figures_.expected;
     Remember(sign);
+  }
+  // Goes on to what Successor returned.
+  void FollowSuccessor(uint32_t entry, int fit, const RequestSign& sign) {
+    Follow({entry, beam_[0].branch, beam_[0].score * kDecay + fit}, sign);
   }
 
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
   // those that were seen with its size. At most kAlternatives. O(beam + entries of the size).
   static constexpr size_t kAlternatives = 32;
-  std::vector<uint32_t> Alternatives() const;
+  std::vector<uint32_t> Alternatives();
+  // The same, one at a time: calls function(entry) for each of them, until it returns true.
+  template <typename Function>
+  void ForEachAlternative(Function function);
 
   // A block of the entry was placed, or released. An entry is no candidate while all its places are in use.
   void Placed(uint32_t entry) { ++live_[entry]; }
   void Released(uint32_t entry) {
-    if (entry < live_.size() && live_[entry] > 0) --live_[entry];
+    if (entry < live_.size()) ReleasedKnown(entry);
+  }
+  // The same, of an entry of the script that is followed.
+  void ReleasedKnown(uint32_t entry) {
+    if (live_[entry] > 0) --live_[entry];
   }
 
   // Requests since the start that the expected entry answered, that needed the beam, and that needed a search.
@@ -69,16 +94,20 @@ class EnvelopeFollower {
   const Figures& figures() const { return figures_; }
 
  private:
+  static constexpr size_t kBeam = 24;     // hypotheses that are kept
   static constexpr size_t kPast = 16;     // requests that a search compares
   static constexpr double kDecay = 0.93;  // of a hypothesis's score, at each request
   static constexpr int kFits = 4;         // a local score at which nothing else is looked for
   static constexpr int kSeenSize = 4, kSeenContext = 3;
 
   bool Busy(uint32_t entry) const { return live_[entry] > (steps_[entry].overlaps ? 1u : 0u); }
+  std::span<const Hypothesis> Beam() const { return {beam_.data(), beam_size_}; }
   bool Chooses(const RequestSign& sign, Hypothesis* next) const;
-  int SizeScore(uint32_t entry, uint32_t units) const;
+  int SizeScore(const EnvelopeStep& step, uint32_t units) const;
+  int ContextScore(const EnvelopeStep& step, const RequestSign& sign) const;
   int Score(uint32_t entry, const RequestSign& sign) const;
-  void Spread(const Hypothesis& from, const RequestSign& sign, int* best);
+  void Offer(uint32_t entry, double score, uint32_t branch);
+  int Spread(const Hypothesis& from, const RequestSign& sign);
   void Search(const RequestSign& sign);
   void Keep();
   void Remember(const RequestSign& sign) { past_[past_count_++ % kPast] = sign; }
@@ -88,10 +117,35 @@ class EnvelopeFollower {
   std::shared_ptr<const EnvelopeScript> script_;
   const EnvelopeStep* steps_ = nullptr;  // the script's
   std::vector<uint32_t> live_;           // blocks, by entry
-  std::vector<Hypothesis> beam_, next_;
+  std::array<Hypothesis, kBeam> beam_;   // beam_size_ of them, the best one first
+  size_t beam_size_ = 0;
+  std::vector<Hypothesis> next_;
+  double best_ = 0;              // score of next_
+  std::vector<uint32_t> slots_;  // by entry: its index in next_, or in tried_, if that has the entry there
+  std::vector<uint32_t> tried_, candidates_;
   std::array<RequestSign, kPast> past_;  // the last requests, a ring
   uint64_t past_count_ = 0;              // since the start
   Figures figures_;
 };
+
+template <typename Function>
+void EnvelopeFollower::ForEachAlternative(Function function) {
+  if (past_count_ == 0 || script_ == nullptr) return;
+  const uint32_t units = Past(1).units;
+  tried_.clear();
+  const auto ends_with = [&](uint32_t entry) {
+    uint32_t& slot = slots_[entry];
+    if (Busy(entry) || (slot < tried_.size() && tried_[slot] == entry)) return false;
+    slot = static_cast<uint32_t>(tried_.size());
+    tried_.push_back(entry);
+    return function(entry) || tried_.size() == kAlternatives;
+  };
+  for (const Hypothesis& each : Beam()) {
+    if (SizeScore(steps_[each.entry], units) >= 1 && ends_with(each.entry)) return;
+  }
+  for (const uint32_t entry : script_->by_units.Find(units)) {
+    if (ends_with(entry)) return;
+  }
+}
 
 }  // namespace hotpack

@@ -179,6 +179,12 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
   packed->edges.after = edges();
 }
 
+std::shared_ptr<const EnvelopeScript> EnvelopeLearner::Script() {
+  std::erase_if(made_, [](const auto& script) { return script.use_count() == 1; });
+  made_.push_back(MakeEnvelopeScript(envelope_, places_));
+  return made_.back();
+}
+
 int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const std::atomic<bool>* cancel) {
   // A later placement keeps to the memory of the one before: so what lives stays in place.
   const bool keeps = fragments == nullptr && places_ != nullptr;

@@ -58,7 +58,8 @@ class EnvelopeLearner {
   // that lowers the zone by at least one chunk. Null: those of the last placement. `cancel`: may be set from another
   // thread; null: never. Returns nanoseconds of packing: of the clock, or of work.
   int64_t Place(const std::vector<AddressRange>* fragments = nullptr, const std::atomic<bool>* cancel = nullptr);
-  std::shared_ptr<const EnvelopeScript> Script() const { return MakeEnvelopeScript(envelope_, places_); }
+  // Frees those made before that are not used any more: a request that leaves one does not wait for that.
+  std::shared_ptr<const EnvelopeScript> Script();
 
  private:
   struct Packed {
@@ -79,6 +80,7 @@ class EnvelopeLearner {
   Envelope envelope_;
   std::vector<AddressRange> fragments_;  // of the last placement
   std::shared_ptr<const EnvelopePlaces> places_;
+  std::vector<std::shared_ptr<const EnvelopeScript>> made_;
 };
 
 // Returns whether a further plan is within the credit: plans grow with the logarithm of the iterations.

@@ -1,6 +1,7 @@
 #include "runtime/script/envelope_script.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -10,19 +11,23 @@ namespace hotpack {
 
 namespace {
 
+constexpr double kUnseenShare = 0.02;  // of a successor that was not chosen lately
+constexpr double kBranchPrior = 0.7;   // what is known of all branches counts as so many choices of one
+
+template <typename Value>
+uint64_t BytesOf(const std::vector<Value>& values) {
+  return values.capacity() * sizeof(Value);
+}
+
 uint64_t ScriptBytes(const EnvelopeScript& script) {
-  constexpr uint64_t kNode = 4 * sizeof(uint64_t), kBucket = sizeof(void*);  // of a hash table
-  uint64_t bytes =
-      sizeof(script) + script.steps.capacity() * sizeof(EnvelopeStep) +
-      (script.order.capacity() + script.positions.capacity() + script.sizes.capacity()) * sizeof(uint32_t) +
-      script.contexts.capacity() * sizeof(uint64_t);
+  uint64_t bytes = sizeof(script) + BytesOf(script.steps) + BytesOf(script.forks) + BytesOf(script.choices) +
+                   BytesOf(script.branches) + BytesOf(script.chances) + BytesOf(script.sizes) +
+                   BytesOf(script.contexts) + BytesOf(script.releases) + BytesOf(script.order) +
+                   BytesOf(script.positions) + script.by_context.HostBytes() + script.by_units.HostBytes();
   for (const EnvelopeEntry& entry : script.entries) bytes += entry.HostBytes();
-  for (const auto* table : {&script.by_context, &script.by_units})
-    bytes += table->size() * kNode + table->bucket_count() * kBucket;
   if (script.places == nullptr) return bytes;
-  bytes += script.places->by_entry.capacity() * sizeof(EnvelopePlace);
-  for (const EnvelopeSupport& support : script.places->supports)
-    bytes += sizeof(support) + support.places.capacity() * sizeof(support.places[0]);
+  bytes += BytesOf(script.places->by_entry);
+  for (const EnvelopeSupport& support : script.places->supports) bytes += sizeof(support) + BytesOf(support.places);
   return bytes;
 }
 
@@ -38,14 +43,67 @@ void AddStep(bool overlaps, EnvelopeScript* script) {
   step.min_units = entry.min_units;
   step.first_size = static_cast<uint32_t>(script->sizes.size());
   step.first_context = static_cast<uint32_t>(script->contexts.size());
+  step.first_release = static_cast<uint32_t>(script->releases.size());
   step.sizes = static_cast<uint16_t>(entry.sizes.size());
-  step.contexts = static_cast<uint16_t>(entry.contexts.size());
+  step.contexts = static_cast<uint8_t>(entry.contexts.size());
+  step.releases = static_cast<uint8_t>(entry.releases.size());
   step.fixed = entry.requests >= kSeen && entry.changes == 0;
   step.overlaps = overlaps;
+  for (const uint64_t context : entry.contexts) step.contexts_seen |= EnvelopeStep::Bit(context);
+  for (const uint32_t units : entry.sizes) step.sizes_seen |= EnvelopeStep::Bit(units);
   script->sizes.insert(script->sizes.end(), entry.sizes.begin(), entry.sizes.end());
   std::sort(script->sizes.begin() + step.first_size, script->sizes.end());
   script->contexts.insert(script->contexts.end(), entry.contexts.begin(), entry.contexts.end());
+  script->releases.insert(script->releases.end(), entry.releases.begin(), entry.releases.end());
   script->steps.push_back(step);
+}
+
+double WeightIn(const EnvelopeEntry::Successor& successor, uint32_t branch) {
+  for (const auto& [seen, weight] : successor.by_branch) {
+    if (seen == branch) return weight;
+  }
+  return 0;
+}
+
+// Adds the fork of the entry that has none yet.
+void AddFork(EnvelopeScript* script) {
+  const auto from = static_cast<uint32_t>(script->forks.size());
+  const std::vector<EnvelopeEntry::Successor>& successors = script->entries[from].successors;
+  EnvelopeFork fork;
+  fork.first_choice = static_cast<uint32_t>(script->choices.size());
+  fork.first_branch = static_cast<uint32_t>(script->branches.size());
+  fork.first_chance = static_cast<uint32_t>(script->chances.size());
+  fork.choices = static_cast<uint32_t>(successors.size());
+  double all = 0;
+  for (const auto& successor : successors) {
+    all += static_cast<double>(successor.weight);
+    if (successors.size() == 1) break;  // no choice: its chance is 1 on each branch
+    for (const auto& [branch, weight] : successor.by_branch) {
+      const auto begin = script->branches.begin() + fork.first_branch;
+      if (std::find(begin, script->branches.end(), branch) == script->branches.end()) {
+        script->branches.push_back(branch);
+      }
+    }
+  }
+  fork.branches = static_cast<uint32_t>(script->branches.size()) - fork.first_branch;
+  // Weights of the branch, and of all branches as a prior.
+  const auto chance = [&](double weight, double in_branch, const EnvelopeEntry::Successor& successor) {
+    const double share = static_cast<double>(successor.weight) / all;
+    return std::log2(std::max(kUnseenShare, (weight + kBranchPrior * share) / (in_branch + kBranchPrior)));
+  };
+  for (const auto& successor : successors) {
+    const uint32_t step = EnvelopeChoiceStep(script->positions[from], script->positions[successor.entry]);
+    script->choices.push_back({successor.entry, step, chance(0, 0, successor)});
+  }
+  for (uint32_t i = 0; i < fork.branches; ++i) {
+    const uint32_t branch = script->branches[fork.first_branch + i];
+    double in_branch = 0;
+    for (const auto& successor : successors) in_branch += WeightIn(successor, branch);
+    for (const auto& successor : successors) {
+      script->chances.push_back(chance(WeightIn(successor, branch), in_branch, successor));
+    }
+  }
+  script->forks.push_back(fork);
 }
 
 }  // namespace
@@ -91,6 +149,29 @@ uint64_t EnvelopePlaces::AddressOf(uint32_t offset, uint64_t zone) const {
   return std::prev(after)->address + uint64_t{offset - std::prev(after)->offset} * kBlockUnit;
 }
 
+void EnvelopeIndex::Finish() {
+  std::reverse(pairs_.begin(), pairs_.end());
+  std::stable_sort(pairs_.begin(), pairs_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [key, entry] : pairs_) {
+    if (keys_.empty() || keys_.back() != key) {
+      keys_.push_back(key);
+      begins_.push_back(static_cast<uint32_t>(entries_.size()));
+    }
+    entries_.push_back(entry);
+  }
+  begins_.push_back(static_cast<uint32_t>(entries_.size()));
+  pairs_ = {};
+}
+
+std::span<const uint32_t> EnvelopeIndex::Find(uint64_t key) const {
+  const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
+  if (found == keys_.end() || *found != key) return {};
+  const auto at = static_cast<size_t>(found - keys_.begin());
+  return std::span(entries_).subspan(begins_[at], begins_[at + 1] - begins_[at]);
+}
+
+uint64_t EnvelopeIndex::HostBytes() const { return BytesOf(keys_) + BytesOf(begins_) + BytesOf(entries_); }
+
 std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelope,
                                                          std::shared_ptr<const EnvelopePlaces> places) {
   auto script = std::make_shared<EnvelopeScript>();
@@ -101,10 +182,13 @@ std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelop
   script->branch = envelope.branch();
   script->places = std::move(places);
   for (uint32_t e = 0; e < script->entries.size(); ++e) AddStep(envelope.moments().Overlaps(e) != 0, script.get());
+  for (uint32_t e = 0; e < script->entries.size(); ++e) AddFork(script.get());
   for (const uint32_t e : script->order) {
-    for (const uint64_t context : script->entries[e].contexts) script->by_context.emplace(context, e);
-    for (const uint32_t units : script->entries[e].sizes) script->by_units.emplace(units, e);
+    for (const uint64_t context : script->entries[e].contexts) script->by_context.Add(context, e);
+    for (const uint32_t units : script->entries[e].sizes) script->by_units.Add(units, e);
   }
+  script->by_context.Finish();
+  script->by_units.Finish();
   script->host_bytes = ScriptBytes(*script) + envelope.HostBytes();
   return script;
 }

@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/script/envelope.h"
@@ -55,34 +56,71 @@ struct EnvelopePlaces {
   }
 };
 
-// What the usual request needs of an entry.
+// What a request is compared with, by entry: one cache line.
 struct EnvelopeStep {
-  uint64_t context = 0;        // the last one that is new
-  uint32_t successor = kNone;  // the only one; kNone: there is none, or several
+  uint64_t context = 0;                        // the last one that is new
+  uint64_t contexts_seen = 0, sizes_seen = 0;  // a bit each: Bit
+  uint32_t successor = kNone;                  // the only one; kNone: there is none, or several
   uint32_t last_units = 0, max_units = 0, min_units = 0;
-  uint32_t first_size = 0, first_context = 0;  // in EnvelopeScript::sizes, ::contexts
-  uint16_t sizes = 0, contexts = 0;            // their number
-  bool fixed = false;                          // the entry's size has never changed
-  bool overlaps = false;                       // two of its blocks were live at once: LiveMoments::Overlaps
+  uint32_t first_size = 0, first_context = 0, first_release = 0;  // in EnvelopeScript::sizes, ::contexts, ::releases
+  uint16_t sizes = 0;                                             // their numbers
+  uint8_t contexts = 0, releases = 0;
+  bool fixed = false;     // the entry's size has never changed
+  bool overlaps = false;  // two of its blocks were live at once: LiveMoments::Overlaps
+
+  // A value that was seen has its bit. One whose bit is missing need not be looked for.
+  static uint64_t Bit(uint64_t value) { return uint64_t{1} << (value * 0x9E3779B97F4A7C15u >> 58); }
+};
+
+// An entry's successors, with what a choice of each of them costs. Successors are EnvelopeScript::choices, from
+// first_choice on. Of each branch that was seen there, one chance for each of them lies in EnvelopeScript::chances.
+struct EnvelopeFork {
+  uint32_t first_choice = 0, first_branch = 0, first_chance = 0;
+  uint32_t choices = 0, branches = 0;
+};
+struct EnvelopeChoice {
+  uint32_t entry = 0;
+  uint32_t step = 0;  // what the choice adds to the branch
+  double chance = 0;  // its logarithm to the base 2, on a branch that was not seen there
+};
+
+// Entries by a key: a size, or a context. The last ones in the sequence come first.
+class EnvelopeIndex {
+ public:
+  void Add(uint64_t key, uint32_t entry) { pairs_.emplace_back(key, entry); }  // in the order of the sequence
+  void Finish();                                                               // O(pairs · log pairs)
+  std::span<const uint32_t> Find(uint64_t key) const;                          // O(log keys)
+  uint64_t HostBytes() const;
+
+ private:
+  std::vector<std::pair<uint64_t, uint32_t>> pairs_;  // until Finish
+  std::vector<uint64_t> keys_;                        // ascending
+  std::vector<uint32_t> begins_, entries_;            // of the keys, in entries_; and the end
 };
 
 struct EnvelopeScript {
   std::vector<EnvelopeEntry> entries;
-  std::vector<EnvelopeStep> steps;         // by entry
+  std::vector<EnvelopeStep> steps;  // by entry
+  std::vector<EnvelopeFork> forks;  // by entry
+  std::vector<EnvelopeChoice> choices;
+  std::vector<uint32_t> branches;          // one fork after the other, in the order in which they were seen
+  std::vector<double> chances;             // logarithms to the base 2
   std::vector<uint32_t> sizes;             // that entries were seen with, one entry after the other, ascending
   std::vector<uint64_t> contexts;          // the same, in the order in which they were seen
+  std::vector<uint32_t> releases;          // the same
   std::vector<uint32_t> order, positions;  // as in Envelope
   uint32_t last_entry = kNone, branch = 0;
-  std::unordered_multimap<uint64_t, uint32_t> by_context, by_units;  // entries that were seen with it
-  std::shared_ptr<const EnvelopePlaces> places;                      // null: none are planned
+  EnvelopeIndex by_context, by_units;            // entries that were seen with it
+  std::shared_ptr<const EnvelopePlaces> places;  // null: none are planned
   uint64_t host_bytes = 0;  // of the host's memory, about: this and the envelope that the planner goes on with
 
-  uint32_t NextBranch(uint32_t from, uint32_t to, uint32_t before) const {
-    return EnvelopeBranch(entries[from], positions[from], positions[to], before);
+  // As EnvelopeBranch, from an entry to its successor.
+  static uint32_t NextBranch(const EnvelopeFork& fork, const EnvelopeChoice& choice, uint32_t before) {
+    return fork.choices < 2 ? before : EnvelopeBranchStep(before, choice.step);
   }
 };
 
-// O(entries).
+// O(entries · log entries).
 std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelope,
                                                          std::shared_ptr<const EnvelopePlaces> places);
 

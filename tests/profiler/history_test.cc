@@ -43,6 +43,21 @@ TEST(History, RemembersTheLastRequestsOnly) {
   EXPECT_EQ(history.Units(990), 990u);
 }
 
+TEST(History, AReleaseWithItsUnitsIsTheSame) {
+  for (const int later : {0, 1, 62, 63, 64, 200}) {
+    History history(64), with_units(64);
+    for (History* each : {&history, &with_units}) {
+      each->Append(7);
+      for (int i = 0; i < later; ++i) each->Append(1);
+    }
+    EXPECT_EQ(with_units.Released(0, 7), history.Released(0));
+    for (uint64_t i = history.Count() < 64 ? 0 : history.Count() - 63; i < history.Count(); ++i) {
+      EXPECT_EQ(with_units.Age(i), history.Age(i)) << later;
+      EXPECT_EQ(with_units.Units(i), history.Units(i)) << later;
+    }
+  }
+}
+
 TEST(History, ALateReleaseDoesNotTouchTheRequestThatTookItsCell) {
   History history(64);
   uint64_t weights = history.Append(7);

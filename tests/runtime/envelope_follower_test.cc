@@ -1,6 +1,10 @@
 // The follower of an envelope: which entry it takes for a request.
 #include "runtime/script/envelope_follower.h"
 
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include "gtest/gtest.h"
 #include "tests/runtime/envelope_steps.h"
 
@@ -112,6 +116,70 @@ TEST_F(EnvelopeFollowerTest, AnEntryInUseIsNoCandidate) {
   follower_.Continue(MakeEnvelopeScript(envelope_, nullptr), {first});
   follower_.Released(first);
   EXPECT_EQ(follower_.Next(job_.Sign(30)), first);
+}
+
+// The last ones in the sequence come first, since a job goes on more often than back.
+TEST(EnvelopeIndexTest, FindsEntriesByTheirKey) {
+  EnvelopeIndex index;
+  EXPECT_TRUE(index.Find(1).empty());
+  for (const auto& [key, entry] : std::vector<std::pair<uint64_t, uint32_t>>{{9, 4}, {1, 7}, {9, 2}, {UINT64_MAX, 1}}) {
+    index.Add(key, entry);
+  }
+  index.Finish();
+  const auto found = [&](uint64_t key) { return std::vector(index.Find(key).begin(), index.Find(key).end()); };
+  EXPECT_EQ(found(9), (std::vector<uint32_t>{2, 4}));
+  EXPECT_EQ(found(1), (std::vector<uint32_t>{7}));
+  EXPECT_EQ(found(UINT64_MAX), (std::vector<uint32_t>{1}));
+  EXPECT_TRUE(found(0).empty());
+  EXPECT_TRUE(found(8).empty());
+}
+
+// At each fork the chances are those of the weights in its branches.
+TEST_F(EnvelopeFollowerTest, TheChancesOfAForkAreThoseOfItsBranches) {
+  for (const int skipped : {-1, 2, -1, 4, -1, 2, 2, -1}) Learn({.skipped = skipped});
+  const auto script = MakeEnvelopeScript(envelope_, nullptr);
+  size_t forks = 0;
+  for (uint32_t e = 0; e < script->entries.size(); ++e) {
+    const auto& successors = envelope_.entries()[e].successors;
+    const EnvelopeFork& fork = script->forks[e];
+    ASSERT_EQ(fork.choices, successors.size());
+    double chances = 0;  // of a branch that was not seen
+    for (uint32_t i = 0; i < fork.choices; ++i) {
+      const EnvelopeChoice& choice = script->choices[fork.first_choice + i];
+      EXPECT_EQ(choice.entry, successors[i].entry);
+      EXPECT_EQ(
+          EnvelopeScript::NextBranch(fork, choice, 77),
+          EnvelopeBranch(envelope_.entries()[e], envelope_.positions()[e], envelope_.positions()[choice.entry], 77));
+      chances += std::exp2(choice.chance);
+    }
+    if (fork.choices > 0) {
+      EXPECT_GE(chances, 0.999);
+    }
+    if (fork.choices < 2) continue;
+    ++forks;
+    for (uint32_t row = 0; row < fork.branches; ++row) {
+      const uint32_t branch = script->branches[fork.first_branch + row];
+      double likeliest = -100, heaviest = 0;
+      uint32_t likely = 0, heavy = 0;
+      for (uint32_t i = 0; i < fork.choices; ++i) {
+        const double chance = script->chances[fork.first_chance + size_t{row} * fork.choices + i];
+        EXPECT_LE(chance, 0);
+        if (chance > likeliest) {
+          likely = i;
+          likeliest = chance;
+        }
+        for (const auto& [seen, weight] : successors[i].by_branch) {
+          if (seen != branch || weight <= heaviest) continue;
+          heavy = i;
+          heaviest = weight;
+        }
+      }
+      if (heaviest > 1.5) {
+        EXPECT_EQ(likely, heavy) << e;
+      }
+    }
+  }
+  EXPECT_GT(forks, 0u);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "tests/runtime/envelope_steps.h"
 
@@ -182,6 +184,21 @@ TEST(EnvelopePlaces, ListNothingBelowTheZoneOrTheFragment) {
   EXPECT_EQ(places.supports[EnvelopePlaces::PlaceIndex(2, 0)].places.size(), 1u);
   EXPECT_EQ(places.supports[EnvelopePlaces::PlaceIndex(3, 0)].floor, 40u);
   EXPECT_TRUE(places.supports[EnvelopePlaces::PlaceIndex(3, 0)].places.empty());
+}
+
+// A script is dropped within a request. So the learner holds it until it makes the next one.
+TEST(EnvelopeLearner, FreesTheScriptsThatItMadeBefore) {
+  EnvelopeLearner learner{EnvelopeSettings{}};
+  EnvelopeJob job;
+  Learn(&learner, &job, [&](EnvelopeJob* each) { PlayStep(Layers{}, each); });
+  learner.Place();
+  std::shared_ptr<const EnvelopeScript> followed = learner.Script();
+  const std::weak_ptr<const EnvelopeScript> first = followed;
+  std::shared_ptr<const EnvelopeScript> next = learner.Script();
+  followed = std::move(next);
+  EXPECT_FALSE(first.expired()) << "the drop freed it";
+  learner.Script();
+  EXPECT_TRUE(first.expired());
 }
 
 }  // namespace

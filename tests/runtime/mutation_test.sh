@@ -57,7 +57,8 @@ mutant "a place of an envelope, and the block below it" runtime/engine/zone_bloc
   "if (below->end > begin) return nullptr;" ""
 mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
   "const bool used = below->end > begin;" "const bool used = false;"
-mutant "a place whose pages were taken since it was ready" runtime/engine/page_manager.cc "++pages_taken_;" ""
+mutant "a place whose pages were taken since it was ready" runtime/engine/page_manager.cc \
+  "if (envelope_.open()) ready_.Set(range, false);" ""
 mutant "a place across the end of a fragment" runtime/engine/page_manager.cc \
   "if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;" ""
 mutant "a block that lay in a fragment before" runtime/engine/script_zone.cc "for (const AddressRange& block : met) AddForeign(block);" ""

@@ -367,11 +367,14 @@ TEST_F(EnvelopeGapsTest, TakeABlockThatWouldNeedMorePagesElsewhere) {
 
 TEST_F(EnvelopeGapsTest, BlocksLieAsLowAsTheOneBelow) {
   const DeviceAddress zone = pages_.zone().begin;
-  EXPECT_EQ(pages_.LowestInEnvelope(zone, zone + kChunk, 512), zone);
+  const auto lowest_in_zone = [&](DeviceAddress lowest, DeviceAddress planned, uint64_t bytes) {
+    return pages_.LowestAbove(blocks_.zone().Below(planned)->end, lowest, planned, bytes);
+  };
+  EXPECT_EQ(lowest_in_zone(zone, zone + kChunk, 512), zone);
   ASSERT_EQ(Place(0, 1024), PageManager::PlaceStatus::kPlaced);
-  EXPECT_EQ(pages_.LowestInEnvelope(zone, zone + kChunk, 512), zone + 1024) << "a block lives there";
-  EXPECT_EQ(pages_.LowestInEnvelope(zone + 2048, zone + kChunk, 512), zone + 2048);
-  EXPECT_EQ(pages_.LowestInEnvelope(zone, zone + 512, 512), zone + 512) << "never above its own place";
+  EXPECT_EQ(lowest_in_zone(zone, zone + kChunk, 512), zone + 1024) << "a block lives there";
+  EXPECT_EQ(lowest_in_zone(zone + 2048, zone + kChunk, 512), zone + 2048);
+  EXPECT_EQ(lowest_in_zone(zone, zone + 512, 512), zone + 512) << "never above its own place";
 }
 
 TEST_F(EnvelopePlacesTest, BecomeOrdinaryMemoryAroundTheirBlocks) {
