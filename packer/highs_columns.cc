@@ -20,7 +20,7 @@ std::vector<absl::string_view> Words(absl::string_view line) {
   return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
 }
 
-std::string InQuotes(absl::string_view text) {
+std::string Quoted(absl::string_view text) {
   constexpr size_t kLongest = 40;
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, kLongest)), text.size() > kLongest ? "..." : "", "'");
 }
@@ -44,13 +44,13 @@ std::string HighsColumns::Read(absl::string_view line, HighsColumn* column) {
   const std::vector<absl::string_view> words = Words(line);
   if (words.size() != (sparse_ ? 3 : 2)) {
     const absl::string_view rest = sparse_ ? ", its value and its index" : " and its value";
-    return absl::StrCat("expected a name", rest, ", found ", InQuotes(line));
+    return absl::StrCat("expected a name", rest, ", found ", Quoted(line));
   }
   *column = {words[0], words[1]};
   if (!sparse_) return "";
   int64_t index = 0;
   if (!absl::SimpleAtoi(words[2], &index) || index < 0) {
-    return absl::StrCat("the index is not a number from 0: ", InQuotes(words[2]));
+    return absl::StrCat("the index is not a number from 0: ", Quoted(words[2]));
   }
   if (!indexes_.insert(index).second) return absl::StrCat("a second column with the index ", index);
   return "";
@@ -59,7 +59,7 @@ std::string HighsColumns::Read(absl::string_view line, HighsColumn* column) {
 std::string HighsColumns::CheckLineAfter(absl::string_view line) const {
   const absl::string_view text = absl::StripAsciiWhitespace(line);
   if (text.empty() || text.front() == '#') return "";
-  return absl::StrCat("more than the ", count_, " columns that the head counts, found ", InQuotes(line));
+  return absl::StrCat("more than the ", count_, " columns that the head counts, found ", Quoted(line));
 }
 
 }  // namespace hotpack
