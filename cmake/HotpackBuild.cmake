@@ -116,8 +116,9 @@ function(hotpack_library name)
   if(NOT ARG_OWN_HEADERS)
     target_precompile_headers(hotpack_${name} REUSE_FROM hotpack_headers)
   endif()
-  # Instrumented code is neither shipped nor measured, so what several files share is compiled once: three quarters of the time.
-  if(HOTPACK_SANITIZE AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tools(/|$)")
+  # Instrumented code is neither shipped nor measured, so what several files share is compiled once: with clang in three
+  # quarters of the time. (GCC gains little.)
+  if(HOTPACK_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tools(/|$)")
     set_target_properties(hotpack_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 7)
   endif()
 endfunction()
