@@ -18,6 +18,8 @@ include(GNUInstallDirs)
 
 add_library(hotpack_flags INTERFACE)
 target_compile_options(hotpack_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+# As GCC has it by itself.
+target_compile_options(hotpack_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fsized-deallocation -Wno-format-security>)
 target_include_directories(hotpack_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 if(HOTPACK_SANITIZE STREQUAL "address")
   target_compile_options(hotpack_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
@@ -114,6 +116,11 @@ function(hotpack_library name)
   if(NOT ARG_OWN_HEADERS)
     target_precompile_headers(hotpack_${name} REUSE_FROM hotpack_headers)
   endif()
+  # Instrumented code is neither shipped nor measured, so what several files share is compiled once: with clang in three
+  # quarters of the time. (GCC gains little.)
+  if(HOTPACK_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tools(/|$)")
+    set_target_properties(hotpack_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 7)
+  endif()
 endfunction()
 
 # Targets that are compiled often and run little are compiled quickly: -O1 in a Release build, tests with -O0, as all of
@@ -167,7 +174,9 @@ function(hotpack_test name)
   target_compile_definitions(${name} PRIVATE
     HOTPACK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HOTPACK_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
-  if(ARG_OPTIMIZED)
+  if(ARG_OPTIMIZED AND HOTPACK_SANITIZE)
+    # as the preset says
+  elseif(ARG_OPTIMIZED)
     hotpack_compile_quickly(${name})
   else()
     hotpack_compile_quickly(${name} test)

@@ -16,6 +16,9 @@ trap 'rm -rf "$work"' EXIT
 objects=$work/objects
 mkdir "$objects"
 survivors=0 mutants=0
+# GCC's link-time optimization would take as long as the compilation of a mutant. LLVM's linker leaves it out.
+linker=()
+if command -v ld.lld >/dev/null; then linker=(-fuse-ld=lld); fi
 
 # copy_sources FOLDER...: the sources to break.
 copy_sources() { cp -r "${@/#/$source_dir/}" "$work/"; }

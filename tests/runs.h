@@ -1,11 +1,13 @@
 // The number of tries of property tests.
 #pragma once
 
+#include "tests/support/sanitized.h"
+
 namespace hotpack::testing {
 
 // `runs` times, a tenth of it under a sanitizer.
 constexpr int Runs(int runs) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
   return runs / 10;
 #else
   return runs;

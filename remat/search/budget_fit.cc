@@ -282,7 +282,7 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   }
   closure_.taken.clear();
   for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
-    const auto [read, made] = op.in_place[pair];
+    const StorageId read = op.in_place[pair].read, made = op.in_place[pair].made;
     const ValueId value = device_[At(read)];
     if (value == kNoValue || device_[At(made)] != kNoValue || !goes(value)) continue;
     // In a larger storage the unused rest would stay as long as the result.

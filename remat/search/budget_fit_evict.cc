@@ -66,7 +66,7 @@ void BudgetFitter::State::PlanFetches() {
     const Gap& of = values_.gaps[At(gap)];
     const Bytes bytes = bytes_[At(of.value)];
     free = std::min(free, copies_.begins[At(at)]) - CopyTime(bytes, machine_.bytes_per_ns_to_device);
-    const auto fits = [&] {
+    const auto fits = [&, &at = at] {
       return options_->fetching == Fetching::kInTime || copies_.needs[At(at) - 1] + bytes <= options_->budget;
     };
     while (at > of.after + 1 && copies_.begins[At(at)] > free && fits()) copies_.needs[At(--at)] += bytes;

@@ -54,9 +54,10 @@ Instance HardInstance() {
   std::mt19937_64 random(7);
   Instance instance;
   for (int i = 0; i < 400; ++i) {
+    // A draw a statement: compilers differ in the order of arguments.
     const Clock begin = static_cast<Clock>(random() % 300);
-    instance.blocks.push_back(
-        MakeBlock(static_cast<Bytes>(1 + random() % 1000), {{begin, begin + 1 + static_cast<Clock>(random() % 60)}}));
+    const Clock end = begin + 1 + static_cast<Clock>(random() % 60);
+    instance.blocks.push_back(MakeBlock(static_cast<Bytes>(1 + random() % 1000), {{begin, end}}));
   }
   return instance;
 }

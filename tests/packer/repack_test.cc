@@ -18,6 +18,7 @@
 #include "random_instance.h"
 #include "reference_solver.h"
 #include "small_instance.h"
+#include "tests/support/sanitized.h"
 
 namespace hotpack {
 namespace {
@@ -27,7 +28,7 @@ using testing::ReferenceFault;
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
 constexpr int64_t kSlowness = 10;
 #else
 constexpr int64_t kSlowness = 1;

@@ -14,13 +14,14 @@
 #include "packer/pack.h"
 #include "packer/skyline.h"
 #include "packer/validator.h"
+#include "tests/support/sanitized.h"
 
 namespace hotpack {
 namespace {
 
 using ::testing::IsEmpty;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;

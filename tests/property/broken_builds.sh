@@ -28,7 +28,7 @@ link_library() {
   local -a others
   shift 2
   mapfile -t others < <(unchanged "$library")
-  "$cxx" -shared -o "$output" "$objects"/*.o "${others[@]}" "${archives[@]}" "$@" \
+  "$cxx" "${linker[@]}" -shared -o "$output" "$objects"/*.o "${others[@]}" "${archives[@]}" "$@" \
     -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
 }

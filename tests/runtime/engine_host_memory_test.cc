@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
+#include "tests/support/sanitized.h"
 
 namespace {
 
@@ -174,7 +175,7 @@ class Job {
 };
 
 TEST(EngineHostMemory, EveryAllocationFailsOnce) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef HOTPACK_SANITIZED
   constexpr int kPart = 20;  // of the later ones a part: each takes long there
 #else
   constexpr int kPart = 1 << 30;

@@ -13,6 +13,7 @@
 
 #include "runtime/engine/engine.h"
 #include "tests/runtime/managed_device_memory.h"
+#include "tests/support/sanitized.h"
 
 namespace hotpack {
 namespace {
@@ -353,7 +354,7 @@ TEST(EngineProperty, RandomJobsInManagedMemoryWithFailingDriver) {
   RunJobs(500, {.fail_every = 60, .small_device = true}, 0);
 }
 // Slow as it is under a sanitizer, the planner is later: more of the last deviations are too near the end.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
 constexpr uint64_t kGuardedPercent = 95, kDifferPercent = 80;
 #else
 constexpr uint64_t kGuardedPercent = 97, kDifferPercent = 95;

@@ -13,7 +13,7 @@ archives=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.
 compile tests/runtime/engine_property_test.cc "$work/test.o"
 
 # What is compiled from a changed copy comes before the archives: an archive's member is not taken if its names are there already.
-link_test() { "$cxx" "$work/test.o" "$objects"/*.o "${archives[@]}" -o "$work/mutant"; }
+link_test() { "$cxx" "${linker[@]}" "$work/test.o" "$objects"/*.o "${archives[@]}" -o "$work/mutant"; }
 against_model() { HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest_filter=*AgainstModel; }
 what_the_test_says() {
   grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal'

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/simgpu/reports.h"
+#include "tests/support/sanitized.h"
 
 namespace simgpu_test {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 class NvccTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
     GTEST_SKIP() << "programs of nvcc need a build without sanitizers";
 #endif
 #ifndef SIMGPU_HAVE_NVCC

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/simgpu/support.h"
+#include "tests/support/sanitized.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ using simgpu_test::Start;
     }                                                                         \
   } while (false)
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
 constexpr bool kSanitized = true;  // shadow memory counts too
 #else
 constexpr bool kSanitized = false;

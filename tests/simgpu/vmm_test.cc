@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/simgpu/driver_fixture.h"
+#include "tests/support/sanitized.h"
 
 namespace simgpu_test {
 namespace {
@@ -111,7 +112,7 @@ TEST_F(VmmTest, ChangesNoPartOfAMapping) {
 
 // 16 GiB in pages of 2 MiB must not cost the host its mappings (vm.max_map_count is 65530).
 TEST_F(VmmTest, ThousandsOfMappingsCostNoHostMappings) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HOTPACK_SANITIZED
   GTEST_SKIP() << "a sanitizer has mappings of its own";
 #endif
   const auto host_mappings = [] {
