@@ -12,8 +12,6 @@ build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-de
   libeigen3-dev)
 # Targets that are not built until tools/test needs them.
 test_packages=(lld libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
-# For the preset tsan: clang compiles it in half of GCC's time. llvm names the lines of its reports.
-clang_packages=(clang libclang-rt-dev llvm)
 # What tools/lint runs.
 lint_packages=(clang-format python3-venv)
 
@@ -170,7 +168,6 @@ setup_build() {
     tests=ON
     packages+=("${test_packages[@]}")
   fi
-  if [ "$preset" = tsan ]; then packages+=("${clang_packages[@]}"); fi
   install_packages "$install" "${packages[@]}"
   build=$(build_directory "$preset")
   log=$build/setup.log
