@@ -73,7 +73,8 @@ struct EnvelopeStep {
 };
 
 // An entry's successors, with what a choice of each of them costs. Successors are EnvelopeScript::choices, from
-// first_choice on. Of each branch that was seen there, one chance for each of them lies in EnvelopeScript::chances.
+// first_choice on. Of each branch that was seen there, one chance for each of them lies in EnvelopeScript::chances. An
+// entry with one successor has no branches: its chance is 1.
 struct EnvelopeFork {
   uint32_t first_choice = 0, first_branch = 0, first_chance = 0;
   uint32_t choices = 0, branches = 0;
