@@ -5,6 +5,7 @@ import atexit
 import os
 from typing import Any, Optional
 
+from .._errors import Error
 from . import amount as _amount
 from .amount import Amount, Given
 
@@ -25,7 +26,10 @@ def start(torch: Any, amount: Amount, device: str) -> None:
         return
     from . import session
 
-    found = session.Session(torch, amount, device)
+    choice = os.environ.get("HOTPACK_RECOMPUTE", "")
+    if choice not in ("", "0", "1"):
+        raise Error(f"HOTPACK_RECOMPUTE={choice} is not 0 or 1")
+    found = session.Session(torch, amount, device, recompute=choice != "0")
     found.start()
     _session = found
     atexit.register(_end, os.getpid())

@@ -33,8 +33,8 @@ class Saved:
         born: first save      dropped: the program has let go      back: first unpack      last: last unpack
     """
 
-    __slots__ = ("back", "born", "bytes", "content", "dropped", "index", "last", "recipe", "root", "treatment",
-                 "version", "weak")
+    __slots__ = ("back", "born", "bytes", "content", "dropped", "extra", "index", "last", "root", "sources",
+                 "treatment", "version", "weak")
 
     def __init__(self, index: int, size: int, weak: Any, root: Any, version: "Optional[int]", born: int) -> None:
         self.index = index
@@ -44,7 +44,8 @@ class Saved:
         self.version = version
         self.treatment = KEEP
         self.content: Any = None  # of what is not kept (content.py)
-        self.recipe = False  # it can be computed again
+        self.sources: Optional[list[int]] = None  # storages that it can be computed from; None: it cannot
+        self.extra = 0  # bytes of other results on the way
         self.born = born
         self.dropped: Optional[int] = None
         self.back: Optional[int] = None

@@ -6,8 +6,9 @@ from typing import Any, Optional
 
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .content import Away, Kept, Moved, Plain, Tracked
-from .passes import KEEP, MOVE, Item, Kinds, Pass, Saved
+from .again import Again, Recorder
+from .content import Absent, Away, Kept, Moved, Plain, Tracked
+from .passes import AGAIN, KEEP, MOVE, Item, Kinds, Pass, Saved
 from .tensors import Tensors, key_of, operator_of
 
 Chooser = Callable[[Pass, Item, str], str]
@@ -19,7 +20,8 @@ class Saves:
     backward."""
 
     def __init__(self, torch: Any, tensors: Tensors, host: Any, kinds: Kinds, count: "Callable[[], int]",
-                 learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None) -> None:
+                 learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None,
+                 recorder: "Optional[Recorder]" = None) -> None:
         self._torch = torch
         self._tensors = tensors
         self._host = host
@@ -27,6 +29,7 @@ class Saves:
         self._count = count
         self._learn = learn
         self._chooser = chooser
+        self._recorder = recorder
         self._task = torch._C._current_graph_task_id
         self._passing: Optional[Pass] = None
         self._lasting: dict[int, Any] = {}  # storages that have outlived a pass: by key, a StorageWeakRef
@@ -66,10 +69,15 @@ class Saves:
         treatment = passing.follow(item, self._kinds)
         entry = self._entry(passing, tensor, storage, position, treatment, item)
         passing.of_item.append(entry.index)
-        tracked = Tracked(passing, number)
-        if entry.treatment == MOVE:
-            return Away(self._torch, tensor, tracked, entry.content, self._use)
-        return Kept(self._torch, tensor, tracked, self._use)
+        tracked = Tracked(passing, number, self._idle)
+        packed: Any
+        if entry.content is not None:
+            packed = Away(self._torch, tensor, tracked, entry.content, self._use)
+        else:
+            packed = Kept(self._torch, tensor, tracked, self._use)
+        if self._recorder is not None and entry.treatment != AGAIN:
+            self._recorder.note(tensor, packed)
+        return packed
 
     def _entry(self, passing: Pass, tensor: Any, storage: Any, position: int, treatment: str, item: Item) -> Saved:
         """The storage's at this version. Another tensor's version counter may count other changes, so it must be the
@@ -78,24 +86,44 @@ class Saves:
         root = base if base is not None else tensor
         key = key_of(storage)
         entry = passing.by_key.get(key)
-        if entry is not None and entry.version == tensor._version and entry.root() is root:
+        if entry is not None and entry.version == tensor._version and entry.root() is root and not (
+                entry.content is not None and entry.content.gone):
             return entry
         entry = Saved(len(passing.saved), storage.nbytes(), StorageWeakRef(storage), weakref.ref(root), tensor._version,
                       position)
         if self._chooser is not None:
             treatment = self._chooser(passing, item, treatment)
-        if treatment == MOVE:
-            try:
-                entry.content = Moved(self._torch, self._host, entry, storage)
-                self.moved += entry.bytes
-            except RuntimeError as error:  # no host memory
-                self.failed = str(error).splitlines()[0]
-                treatment = KEEP
+        recipe = None
+        if self._recorder is not None and (treatment == AGAIN or passing.observed):
+            recipe = self._recorder.recipe(tensor, self._lasts)
+        if recipe is not None:
+            entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
+            entry.extra = max(0, recipe.bytes - entry.bytes)
+        if treatment == AGAIN and recipe is not None and self._recorder is not None:
+            entry.content = Again(self._recorder, entry, recipe, tensor)
+        elif treatment != KEEP:
+            entry.content = self._move(entry, storage)
+            treatment = MOVE if entry.content is not None else KEEP
         entry.treatment = treatment
         passing.by_key[key] = entry
         passing.saved.append(entry)
         passing.pending.append(entry)
         return entry
+
+    def _move(self, entry: Saved, storage: Any) -> "Optional[Absent]":
+        """None: there is no host memory for it."""
+        try:
+            moved = Moved(self._torch, self._host, entry, storage)
+        except RuntimeError as error:
+            self.failed = str(error).splitlines()[0]
+            return None
+        self.moved += entry.bytes
+        return moved
+
+    def _idle(self, passing: Pass) -> None:
+        """No graph holds a save of this pass."""
+        if passing is self._passing and self._recorder is not None:
+            self._recorder.clear()
 
     def _use(self, tracked: Tracked) -> bool:
         """When a save is unpacked. Returns False outside of backward: someone looks at a node's saved tensors."""
@@ -123,7 +151,7 @@ class Saves:
             at += 1
             if following < len(passing.of_item) and following in passing.live:
                 content = passing.saved[passing.of_item[following]].content
-                if content is not None and content.fetch():
+                if isinstance(content, Moved) and content.fetch():
                     passing.flying = content
         passing.ahead = at
 
@@ -137,7 +165,10 @@ class Saves:
         self._host.flush()
         self._lasting = {key: weak for key, weak in self._lasting.items() if not weak.expired()}
         for entry in done.saved:
+            entry.content = None  # autograd has it, as long as it needs it
             if not entry.weak.expired():
                 self._lasting[entry.weak.cdata] = entry.weak
+        if done.live and self._recorder is not None:
+            self._recorder.start()  # another tape: that one has recipes
         if done.unpacked:
             self._learn(done)

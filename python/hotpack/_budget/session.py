@@ -8,6 +8,8 @@ from .. import _marks
 from .._errors import Error
 from .._saved_tensors import DefaultHooks
 from .._steps import Steps
+from . import recorder
+from .again import Recorder
 from .amount import Amount, size_text
 from .host import host_for
 from .meter import Meter, by_position
@@ -18,6 +20,7 @@ from .policy import choose, sight_of
 from .saves import Chooser, Saves
 from .tensors import Tensors
 
+_PENDING = 64            # passes of an iteration that are looked at
 _UNSEEN = 8              # passes that are observed after one that no plan was for
 _SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
@@ -27,10 +30,11 @@ _MARGIN_OF_SHARES = 0.08
 
 
 class Session:
-    """device: the type of the device that has the budget. chooser, slice_bytes: for tests."""
+    """device: the type of the device that has the budget. recompute: the recorder of operators is wanted.
+    chooser, slice_bytes: for tests."""
 
     def __init__(self, torch: Any, amount: Amount, device: str, chooser: "Optional[Chooser]" = None,
-                 slice_bytes: int = 0) -> None:
+                 slice_bytes: int = 0, recompute: bool = False) -> None:
         self._torch = torch
         self.amount = amount
         self._device = device
@@ -39,8 +43,9 @@ class Session:
         self._host = host_for(torch, device)
         self._pager = Pager(torch, device)
         self._slices = Slices(torch, self._pager, slice_bytes, self._say)
+        self._recorder = self._load_recorder() if recompute else None
         self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, self._meter.count, self._learn,
-                           chooser)
+                           chooser, self._recorder)
         self._hooks = DefaultHooks(torch, self.saves.pack, self.saves.unpack)
         self._listeners: list[Any] = []
         self._steps = Steps()
@@ -55,6 +60,8 @@ class Session:
         """Raises Error if the program's own saved-tensor hooks are on."""
         if not self._hooks.start():
             raise Error("a budget needs saved-tensor hooks, and the program's own are on: ask for it before them")
+        if self._recorder is not None:
+            self._recorder.start()
         if self.amount.activations:
             self._pager.resident = None
             self._slices.on = False
@@ -66,16 +73,30 @@ class Session:
     def stop(self) -> None:
         """Everything stays on the device from now on. What is away comes back when it is needed."""
         self._hooks.stop()
+        if self._recorder is not None:
+            self._recorder.stop()
         self._slices.uninstall()
         for listener in self._listeners:
             listener.remove()
         self._listeners = []
         self._meter.stop()
 
+    def _load_recorder(self) -> "Optional[Recorder]":
+        try:
+            return Recorder(self._torch, recorder.load(self._torch))
+        except Error as error:
+            self._say(f"saved tensors are moved, and none is computed again: {error}")
+            return None
+
     @property
     def moved(self) -> int:
         """Bytes copied to the host so far."""
         return self.saves.moved + self._pager.moved
+
+    @property
+    def computed(self) -> int:
+        """Bytes computed again so far."""
+        return self._recorder.computed if self._recorder is not None else 0
 
     def _say(self, line: str) -> None:
         print(f"hotpack: {line}", file=sys.stderr, flush=True)
@@ -87,7 +108,7 @@ class Session:
 
     def _learn(self, done: Pass) -> None:
         if done.observed:
-            self._pending.append(done)
+            self._pending = [*self._pending[-_PENDING:], done]
         else:
             if done.kind is not None:
                 self._kinds.use(done.kind)
@@ -189,8 +210,8 @@ class Session:
                 "what an operator or the program needs at once)")
 
     def figures(self) -> "dict[str, int]":
-        return {"budget": self.budget, "moved_bytes": self.moved, "predicted_peak": self.predicted,
-                "saved_peak": self.saves.resident}
+        return {"budget": self.budget, "moved_bytes": self.moved, "recomputed_bytes": self.computed,
+                "predicted_peak": self.predicted, "saved_peak": self.saves.resident}
 
     def summary(self) -> str:
         """The line at the program's end. Where it ends because memory ran out before there was a plan: what took it."""
@@ -205,9 +226,10 @@ class Session:
             return f"budget {name}: no step of an optimizer"
         if self.amount.bytes is None:
             name += f" ({size_text(self.budget)})" if self.budget else ""
-        predicted = f"predicted {size_text(self.predicted)}, " if self.predicted else "no plan yet; "
-        return (f"budget {name}: {predicted}{size_text(self.moved)} copied to the host in "
-                f"{self.iterations} step{'' if self.iterations == 1 else 's'}; saved tensors held at most "
+        predicted = f"predicted {size_text(self.predicted)}" if self.predicted else "no plan yet"
+        steps = f"{self.iterations} step{'' if self.iterations == 1 else 's'}"
+        return (f"budget {name}: {predicted}; {size_text(self.moved)} copied to the host and "
+                f"{size_text(self.computed)} computed again in {steps}; saved tensors held at most "
                 f"{size_text(self.saves.resident)} where backward began")
 
 

@@ -102,12 +102,12 @@ MODELS = {kind.__name__: kind for kind in (Mlp, Conv, ChannelsLast, Transformer,
 
 
 @contextlib.contextmanager
-def budget(text, chooser=None, slice_bytes=2048):
+def budget(text, chooser=None, slice_bytes=2048, recompute=False):
     """A budget for tensors of the CPU. Yields its session; None: without."""
     if text is None:
         yield None
         return
-    found = session.Session(torch, amount.parse(text), "cpu", chooser, slice_bytes)
+    found = session.Session(torch, amount.parse(text), "cpu", chooser, slice_bytes, recompute)
     found.start()
     try:
         yield found
