@@ -36,8 +36,9 @@ def start(torch: Any, amount: Amount, device: str) -> None:
 
 
 def _end(process: int) -> None:
-    if os.getpid() == process and os.environ.get("HOTPACK_QUIET", "0") == "0":
-        _session._say(_session.summary())
+    line = _session.summary()
+    if line and os.getpid() == process and os.environ.get("HOTPACK_QUIET", "0") == "0":
+        _session._say(line)
 
 
 def figures() -> "dict[str, int]":

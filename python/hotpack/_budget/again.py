@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from .._saved_tensors import version_of
 from .content import Absent, Away, Kept
-from .host import Arrival
+from .host import Arrival, whole_of
 from .passes import Pass, Saved
 from .tensors import key_of
 
@@ -78,7 +78,7 @@ class Recorder:
             sources[number] = packed
         if 2 * brought > tensor.untyped_storage().nbytes():
             return None  # it would hold more than it lets go of
-        return Recipe(tape, value, calls, sources, bytes_made)
+        return Recipe(tape, value, calls, sources, bytes_made, tensor)
 
     def run_all(self) -> None:
         """Before parameters change: what lives is computed now."""
@@ -98,32 +98,78 @@ class Recorder:
 
 
 class Recipe:
-    """sources: by value, a tensor, or what autograd keeps of a save. bytes: of all results of its calls."""
+    """sources: by value, a tensor, or what autograd keeps of a save. bytes: of all results of its calls. kind: what all
+    recipes like it have in common. of: the tensor that it makes."""
 
-    __slots__ = ("bytes", "calls", "sources", "tape", "value")
+    __slots__ = ("bytes", "calls", "kind", "layout", "sources", "tape", "value")
 
-    def __init__(self, tape: Any, value: int, calls: "list[int]", sources: "dict[int, Any]", size: int) -> None:
+    def __init__(self, tape: Any, value: int, calls: "list[int]", sources: "dict[int, Any]", size: int,
+                 of: Any) -> None:
         self.tape = tape
         self.value = value
         self.calls = calls
         self.sources = sources
         self.bytes = size
+        self.layout = _layout(of)
+        self.kind = (*tape.names(calls), of.dtype, of.dim())
 
     def saves(self, passing: Pass) -> "list[int]":
         """The numbers of the pass's saves that it begins with."""
         return [source.tracked.number for source in self.sources.values()
                 if isinstance(source, (Kept, Away)) and source.tracked.passing is passing]
 
+    def run(self) -> Any:
+        """The tensor. Raises RuntimeError if it has another layout."""
+        have = {number: source.tensor if isinstance(source, Kept) else source.view() if isinstance(source, Away)
+                else source for number, source in self.sources.items()}
+        tensor = self.tape.replay(self.calls, have, self.value)
+        if _layout(tensor) != self.layout:
+            raise RuntimeError(f"hotpack: {list(tensor.size())} was computed again with another layout; "
+                               "HOTPACK_RECOMPUTE=0 moves saved tensors instead")
+        return tensor
+
+
+def _layout(tensor: Any) -> "tuple[Any, ...]":
+    return (tensor.dtype, tensor.device, tensor.size(), tensor.stride(), tensor.storage_offset(),
+            tensor.untyped_storage().nbytes())
+
+
+class Checks:
+    """Which kinds of recipes give the same bits. A program may have filled a tensor by what is no operator, such as a
+    kernel of its own, which no recorder sees: so each kind is compared with a copy of what was saved, first. trusting:
+    nothing is compared, as on the simulated device, where values mean nothing."""
+
+    def __init__(self, torch: Any, trusting: bool) -> None:
+        self._torch = torch
+        self._trusting = trusting
+        self.right: set[Any] = set()
+        self.wrong: set[Any] = set()
+
+    def trusts(self, recipe: Recipe) -> bool:
+        return self._trusting or recipe.kind in self.right
+
+    def compare(self, recipe: Recipe, storage: Any) -> bool:
+        """storage: the copy. Remembers the answer."""
+        torch = self._torch
+        try:
+            made = recipe.run().untyped_storage()
+            same = bool(torch.equal(whole_of(torch, made), whole_of(torch, storage)))
+        except RuntimeError:  # no memory for it either
+            same = False
+        (self.right if same and recipe.kind not in self.wrong else self.wrong).add(recipe.kind)
+        if not same:
+            self.right.discard(recipe.kind)
+        return same
+
 
 class Again(Absent):
     """A storage that is computed again from its first unpack to its last. watched: addresses of the storages that it
     reads and that may change."""
 
-    def __init__(self, recorder: Recorder, entry: Saved, recipe: Recipe, tensor: Any) -> None:
+    def __init__(self, recorder: Recorder, entry: Saved, recipe: Recipe) -> None:
         super().__init__(recorder.torch, entry)
         self._recorder = recorder
         self._recipe: Optional[Recipe] = recipe
-        self._meta = (tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
         self._versions: list[tuple[Any, Any]] = []
         self.watched: set[int] = set()
         for number, source in recipe.sources.items():
@@ -155,18 +201,9 @@ class Again(Absent):
             if version_of(tensor) != version:
                 raise RuntimeError("hotpack: a tensor that a saved one is computed from has changed in place without "
                                    "an operator of PyTorch; HOTPACK_RECOMPUTE=0 moves saved tensors instead")
-        have = {number: self._source(source) for number, source in recipe.sources.items()}
-        tensor = recipe.tape.replay(recipe.calls, have, recipe.value)
-        if (tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()) != self._meta or (
-                tensor.untyped_storage().nbytes() != self._entry.bytes):
-            raise RuntimeError(f"hotpack: {list(tensor.size())} was computed again with another layout; "
-                               "HOTPACK_RECOMPUTE=0 moves saved tensors instead")
+        tensor = recipe.run()
         self._recorder.computed += self._entry.bytes
         return Arrival(tensor.untyped_storage())
-
-    @staticmethod
-    def _source(source: Any) -> Any:
-        return source.tensor if isinstance(source, Kept) else source.view() if isinstance(source, Away) else source
 
     def _release(self) -> None:
         """Its sources are not needed any more."""

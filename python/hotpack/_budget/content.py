@@ -169,7 +169,7 @@ class Moved(Absent):
 class Away:
     """A saved tensor whose storage is not kept."""
 
-    __slots__ = ("__weakref__", "_made", "_meta", "_torch", "_use", "_version", "_watch", "content", "tracked")
+    __slots__ = ("__weakref__", "_made", "_meta", "_torch", "_use", "_version", "_watch", "check", "content", "tracked")
 
     def __init__(self, torch: Any, tensor: Any, tracked: Tracked, content: Absent, use: Any) -> None:
         self._torch = torch
@@ -179,6 +179,7 @@ class Away:
         self._watch = tensor.detach()
         self._watch.data = _nothing_like(torch, tensor)
         self._use = use
+        self.check: Optional[Callable[[Any], None]] = None  # called with the storage at the first unpack
         self.content = content
         self.tracked = tracked
         content.add(tracked.number)
@@ -190,8 +191,13 @@ class Away:
         if self._watch._version != self._version:
             raise changed_in_place(self._torch, self._watch.type(), list(self._meta[3]), self._watch._version,
                                    self._version, self._made)
-        in_backward = self._use(self.tracked)
-        return self._on(self.content.take(self.tracked.number) if in_backward else self.content.look(False))
+        if not self._use(self.tracked):
+            return self._on(self.content.look(False))
+        storage = self.content.take(self.tracked.number)
+        if self.check is not None:
+            check, self.check = self.check, None
+            check(storage)
+        return self._on(storage)
 
     def view(self) -> Any:
         """The tensor, for a recipe."""

@@ -34,7 +34,7 @@ class Saved:
     """
 
     __slots__ = ("back", "born", "bytes", "content", "dropped", "extra", "index", "last", "root", "sources",
-                 "treatment", "version", "weak")
+                 "treatment", "unchecked", "version", "weak")
 
     def __init__(self, index: int, size: int, weak: Any, root: Any, version: "Optional[int]", born: int) -> None:
         self.index = index
@@ -46,6 +46,7 @@ class Saved:
         self.content: Any = None  # of what is not kept (content.py)
         self.sources: Optional[list[int]] = None  # storages that it can be computed from; None: it cannot
         self.extra = 0  # bytes of other results on the way
+        self.unchecked: Any = None  # a recipe that was never compared
         self.born = born
         self.dropped: Optional[int] = None
         self.back: Optional[int] = None
@@ -64,6 +65,7 @@ class Pass:
         self.begin = self.end = begin
         self.follows = not observed
         self.left = False  # a save had no plan
+        self.checked = False  # recipes were run and compared: it took more memory
         self.items: list[Item] = []
         self.of_item: list[int] = []  # the number of each save's storage
         self.saved: list[Saved] = []
@@ -90,6 +92,11 @@ class Pass:
             saved.dropped = self.position
             return True
         return False
+
+    def within(self, count: int) -> bool:
+        """True if its counts are those of one recording with so many loads."""
+        counts = [self.begin, *self.until, self.end]
+        return counts == sorted(counts) and self.end < count
 
     def resident(self) -> int:
         """Bytes of saved storages that are on the device now."""

@@ -61,13 +61,20 @@ bool IsCheap(const std::string& name) {
           "empty_like",     "zeros_like",     "ones_like",     "rand_like",      "copy",          "abs",
           "reciprocal",     "softplus",       "erf",           "minimum",        "maximum",       "eq",
           "ne",             "lt",             "le",            "gt",             "ge",            "logical_not",
-          "bitwise_not",    "_fused_rms_norm", "addcmul",      "lerp",           "square",        "log_sigmoid_forward"}) {
+          "bitwise_not",    "_fused_rms_norm", "addcmul",      "lerp",           "square",        "log_sigmoid_forward",
+          "zero",           "fill",           "uniform",       "normal"}) {
       all.insert(std::string("aten::") + each);
       all.insert(std::string("aten::") + each + "_");  // in place
     }
     return all;
   }();
   return names.contains(name);
+}
+
+// In place, whatever was there before.
+bool Overwrites(const std::string& name) {
+  return name == "aten::bernoulli_" || name == "aten::zero_" || name == "aten::fill_" || name == "aten::uniform_" ||
+         name == "aten::normal_";
 }
 
 bool IsBatchNorm(const std::string& name) {
@@ -80,6 +87,8 @@ struct Traits {
   bool random = false;        // draws from a generator
   bool cheap = false;         // may be part of a recipe
   bool shape_only = false;    // reads no contents of its tensors
+  bool uninitialised = false;  // its result may be filled by what is no operator: only what overwrites may use it
+  bool overwrites = false;    // its written argument
   bool batch_norm = false;    // writes running statistics, its arguments 3 and 4, whatever its schema says
   bool always_trains = false; // a batch norm without the flag
 };
@@ -98,6 +107,8 @@ const Traits& TraitsOf(const OperatorHandle& op) {
     traits.cheap = IsCheap(name);
     traits.shape_only = name == "aten::empty_like" || name == "aten::zeros_like" || name == "aten::ones_like" ||
                         name == "aten::rand_like";
+    traits.uninitialised = name == "aten::empty_like";
+    traits.overwrites = Overwrites(name);
     traits.batch_norm = IsBatchNorm(name);
     traits.always_trains = name == "aten::_batch_norm_with_update";
   }
@@ -241,6 +252,9 @@ class Tape {
         for (size_t k = 0; k < argument.values.size(); ++k) {
           const int64_t value = argument.values[k];
           if (value == kUndefined) continue;
+          if (!have.contains(value) && IsUninitialised(value) && !(argument.written && call.traits.overwrites)) {
+            return {};
+          }
           if (have.contains(value) || IsGiven(value)) {
             const auto [known, is_new] = sources.try_emplace(value, argument.versions[k]);
             if (!is_new && known->second != argument.versions[k]) return {};
@@ -263,6 +277,12 @@ class Tape {
     const auto current = current_.find(found.unsafeGetTensorImpl());
     if (current == current_.end() || current->second != value || VersionOf(found) != version) return {};
     return found;
+  }
+
+  std::vector<std::string> Names(const std::vector<int64_t>& order) const {
+    std::vector<std::string> names;
+    for (const int64_t number : order) names.push_back(calls_[number - first_call_].op.operator_name().name);
+    return names;
   }
 
   // Runs the calls again. have: the recipe's sources.
@@ -450,6 +470,11 @@ class Tape {
 
   const Value& At(int64_t value) const { return values_[value - first_value_]; }
 
+  bool IsUninitialised(int64_t value) const {
+    const int64_t made_by = At(value).made_by;
+    return made_by >= 0 && calls_[made_by - first_call_].traits.uninitialised;
+  }
+
   // Recipes begin with it: it was there, is a parameter, or cannot be computed again.
   bool IsGiven(int64_t value) const {
     const Value& found = At(value);
@@ -546,6 +571,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def("find", &Tape::Find)
       .def("recipe", &Tape::Recipe)
       .def("tensor", &Tape::Tensor)
+      .def("names", &Tape::Names)
       .def("replay", &Tape::Replay);
   // Records this thread's operators from now on; None: no more.
   m.def("record", [](std::shared_ptr<Tape> tape) {

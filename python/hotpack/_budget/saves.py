@@ -1,12 +1,14 @@
 """The saved-tensor hooks: each save is kept or moved, by the plan of its pass."""
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .again import Again, Recorder
+from .._simulate import simulated
+from .again import Again, Checks, Recipe, Recorder
 from .content import Absent, Away, Kept, Moved, Plain, Tracked
 from .passes import AGAIN, KEEP, MOVE, Item, Kinds, Pass, Saved
 from .tensors import Tensors, key_of, operator_of
@@ -15,9 +17,9 @@ Chooser = Callable[[Pass, Item, str], str]
 
 
 class Saves:
-    """count() returns the meter's count. learn(done) is called with each pass that backward has run through. chooser
-    replaces the plans' treatments, for tests. Called with the interpreter's lock held, in the threads of forward and
-    backward."""
+    """count() returns the meter's count. learn(done) is called with each pass that backward has run through.
+    recorder: that of this thread's operators. chooser replaces the plans' treatments, for tests. Called with the
+    interpreter's lock held, in the threads of forward and backward."""
 
     def __init__(self, torch: Any, tensors: Tensors, host: Any, kinds: Kinds, count: "Callable[[], int]",
                  learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None,
@@ -29,7 +31,8 @@ class Saves:
         self._count = count
         self._learn = learn
         self._chooser = chooser
-        self._recorder = recorder
+        self._checks = Checks(torch, chooser is not None or simulated())
+        self.recorder = recorder
         self._task = torch._C._current_graph_task_id
         self._passing: Optional[Pass] = None
         self._lasting: dict[int, Any] = {}  # storages that have outlived a pass: by key, a StorageWeakRef
@@ -73,10 +76,13 @@ class Saves:
         packed: Any
         if entry.content is not None:
             packed = Away(self._torch, tensor, tracked, entry.content, self._use)
+            if entry.unchecked is not None:
+                packed.check = functools.partial(self._compare, passing, entry.unchecked)
+                entry.unchecked = None
         else:
             packed = Kept(self._torch, tensor, tracked, self._use)
-        if self._recorder is not None and entry.treatment != AGAIN:
-            self._recorder.note(tensor, packed)
+        if self.recorder is not None and entry.treatment != AGAIN:
+            self.recorder.note(tensor, packed)
         return packed
 
     def _entry(self, passing: Pass, tensor: Any, storage: Any, position: int, treatment: str, item: Item) -> Saved:
@@ -93,14 +99,9 @@ class Saves:
                       position)
         if self._chooser is not None:
             treatment = self._chooser(passing, item, treatment)
-        recipe = None
-        if self._recorder is not None and (treatment == AGAIN or passing.observed):
-            recipe = self._recorder.recipe(tensor, self._lasts)
-        if recipe is not None:
-            entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
-            entry.extra = max(0, recipe.bytes - entry.bytes)
-        if treatment == AGAIN and recipe is not None and self._recorder is not None:
-            entry.content = Again(self._recorder, entry, recipe, tensor)
+        recipe = self._recipe(passing, tensor, entry, treatment)
+        if treatment == AGAIN and recipe is not None and self.recorder is not None:
+            entry.content = Again(self.recorder, entry, recipe)
         elif treatment != KEEP:
             entry.content = self._move(entry, storage)
             treatment = MOVE if entry.content is not None else KEEP
@@ -109,6 +110,26 @@ class Saves:
         passing.saved.append(entry)
         passing.pending.append(entry)
         return entry
+
+    def _recipe(self, passing: Pass, tensor: Any, entry: Saved, treatment: str) -> "Optional[Recipe]":
+        """How the storage can be computed again. None: it cannot, or that was not compared yet."""
+        recorder = self.recorder
+        if recorder is None or not (treatment == AGAIN or passing.observed):
+            return None
+        recipe = recorder.recipe(tensor, self._lasts)
+        if recipe is None or recipe.kind in self._checks.wrong:
+            return None
+        if self._checks.trusts(recipe):
+            entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
+            entry.extra = max(0, recipe.bytes - entry.bytes)
+            return recipe
+        entry.unchecked = recipe
+        return None
+
+    def _compare(self, passing: Pass, recipe: Recipe, storage: Any) -> None:
+        if passing.observed and not self._checks.trusts(recipe):
+            passing.checked = True
+            self._checks.compare(recipe, storage)
 
     def _move(self, entry: Saved, storage: Any) -> "Optional[Absent]":
         """None: there is no host memory for it."""
@@ -122,8 +143,8 @@ class Saves:
 
     def _idle(self, passing: Pass) -> None:
         """No graph holds a save of this pass."""
-        if passing is self._passing and self._recorder is not None:
-            self._recorder.clear()
+        if passing is self._passing and self.recorder is not None:
+            self.recorder.clear()
 
     def _use(self, tracked: Tracked) -> bool:
         """When a save is unpacked. Returns False outside of backward: someone looks at a node's saved tensors."""
@@ -168,7 +189,7 @@ class Saves:
             entry.content = None  # autograd has it, as long as it needs it
             if not entry.weak.expired():
                 self._lasting[entry.weak.cdata] = entry.weak
-        if done.live and self._recorder is not None:
-            self._recorder.start()  # another tape: that one has recipes
+        if done.live and self.recorder is not None:
+            self.recorder.start()  # another tape: that one has recipes
         if done.unpacked:
             self._learn(done)

@@ -43,9 +43,9 @@ class Session:
         self._host = host_for(torch, device)
         self._pager = Pager(torch, device)
         self._slices = Slices(torch, self._pager, slice_bytes, self._say)
-        self._recorder = self._load_recorder() if recompute else None
+        self._recompute = recompute  # the recorder is to be loaded
         self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, self._meter.count, self._learn,
-                           chooser, self._recorder)
+                           chooser)
         self._hooks = DefaultHooks(torch, self.saves.pack, self.saves.unpack)
         self._listeners: list[Any] = []
         self._steps = Steps()
@@ -55,13 +55,12 @@ class Session:
         self.budget = amount.bytes or 0  # bytes; of a share: known with the first plan
         self.predicted = 0
         self._too_small = False
+        self.observed_moves = 0  # bytes that were copied to the host before the first plan
 
     def start(self) -> None:
         """Raises Error if the program's own saved-tensor hooks are on."""
         if not self._hooks.start():
             raise Error("a budget needs saved-tensor hooks, and the program's own are on: ask for it before them")
-        if self._recorder is not None:
-            self._recorder.start()
         if self.amount.activations:
             self._pager.resident = None
             self._slices.on = False
@@ -73,20 +72,22 @@ class Session:
     def stop(self) -> None:
         """Everything stays on the device from now on. What is away comes back when it is needed."""
         self._hooks.stop()
-        if self._recorder is not None:
-            self._recorder.stop()
         self._slices.uninstall()
         for listener in self._listeners:
             listener.remove()
         self._listeners = []
         self._meter.stop()
+        if self.saves.recorder is not None:
+            self.saves.recorder.stop()
 
-    def _load_recorder(self) -> "Optional[Recorder]":
+    def _record(self) -> None:
+        """Between steps: within an operator a tape would begin with the calls that its kernel makes."""
+        self._recompute = False
         try:
-            return Recorder(self._torch, recorder.load(self._torch))
+            self.saves.recorder = Recorder(self._torch, recorder.load(self._torch))
+            self.saves.recorder.start()
         except Error as error:
             self._say(f"saved tensors are moved, and none is computed again: {error}")
-            return None
 
     @property
     def moved(self) -> int:
@@ -96,7 +97,7 @@ class Session:
     @property
     def computed(self) -> int:
         """Bytes computed again so far."""
-        return self._recorder.computed if self._recorder is not None else 0
+        return self.saves.recorder.computed if self.saves.recorder is not None else 0
 
     def _say(self, line: str) -> None:
         print(f"hotpack: {line}", file=sys.stderr, flush=True)
@@ -117,6 +118,13 @@ class Session:
                 self.saves.observe = True
 
     def _iteration_ended(self) -> None:
+        try:
+            self._end_iteration()
+        except Exception as error:  # the program itself must go on; without a plan everything is moved
+            self._say(f"no plan for this step: {type(error).__name__}: {error}")
+            self._pending = []
+
+    def _end_iteration(self) -> None:
         self.saves.end_pass()
         self._host.end_step()
         loads = self._meter.loads() if self._pending and self.iterations > 0 else None
@@ -127,18 +135,25 @@ class Session:
             self._plan(loads)
         self._pending = []
         self.iterations += 1
+        if self._recompute:
+            self._record()
         if self.saves.observe:
             self._meter.start()
         else:
             self._meter.stop()
 
     def _see(self, done: Pass, loads: "Optional[list[int]]") -> None:
+        highest = None
+        if loads is not None:
+            if not done.within(len(loads)):
+                return  # it began before the recording
+            highest = by_position(loads, done.begin, done.until, done.end)
         kind = self._kinds.same(done) or Kind(done.items, done.of_item)
         self._kinds.use(kind)
-        highest = by_position(loads, done.begin, done.until, done.end) if loads is not None else None
         sight = sight_of(done, highest, self._parameter_bytes())
-        kind.sight = sight if kind.sight is None else kind.sight.merge(sight)
-        kind.passes += 1
+        if not done.checked:
+            kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
+            kind.passes += 1 if kind.order or not self._host.ahead else 0
         kind.order = done.unpacked
         kind.rank = {number: place for place, number in enumerate(kind.order)}
 
@@ -153,9 +168,8 @@ class Session:
         return total
 
     def _plan(self, loads: "Optional[list[int]]") -> None:
-        """Plans for all kinds that were seen often enough: with fetches ahead, the second time."""
-        needed = 2 if self._host.ahead else 1
-        kinds = [kind for kind in self._kinds.all if kind.passes >= needed]
+        """Plans for all kinds that were seen as they will be: with fetches ahead in a known order, and no checks."""
+        kinds = [kind for kind in self._kinds.all if kind.passes > 0]
         self._unseen = max(0, self._unseen - len(self._pending))
         if not kinds:
             return
@@ -176,6 +190,7 @@ class Session:
             if state == 0:
                 break
         _, plans, resident, self.predicted = best
+        self.observed_moves = self.observed_moves or self.moved
         for kind, plan in zip(kinds, plans):
             kind.plan = plan
         if not of_saved:
@@ -196,7 +211,7 @@ class Session:
         """The highest load outside of the observed passes: that of the optimizers' steps."""
         if loads is None:
             return 0 if self.amount.activations else self._parameter_bytes()
-        inside = [(done.begin, done.end) for done in self._pending]
+        inside = [(done.begin, done.end) for done in self._pending if done.within(len(loads))]
         edges = [0, *(place for pair in inside for place in pair), len(loads) - 1]
         return max(max(loads[begin:end + 1], default=0) for begin, end in zip(edges[::2], edges[1::2]))
 
@@ -214,7 +229,8 @@ class Session:
                 "predicted_peak": self.predicted, "saved_peak": self.saves.resident}
 
     def summary(self) -> str:
-        """The line at the program's end. Where it ends because memory ran out before there was a plan: what took it."""
+        """The line at the program's end; empty for a process that trained nothing. Where it ends because memory ran out
+        before there was a plan: what took it."""
         failure = getattr(sys, "last_value", None)
         if not self.predicted and self._device == "cuda" and isinstance(failure, self._torch.OutOfMemoryError):
             from .._figures import torch_stats
@@ -223,7 +239,7 @@ class Session:
             return self._floor_text(live, False, "more than ")
         name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
         if self.iterations == 0:
-            return f"budget {name}: no step of an optimizer"
+            return ""
         if self.amount.bytes is None:
             name += f" ({size_text(self.budget)})" if self.budget else ""
         predicted = f"predicted {size_text(self.predicted)}" if self.predicted else "no plan yet"

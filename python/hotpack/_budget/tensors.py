@@ -16,6 +16,7 @@ class Tensors:
         self._strided = torch.strided
         self._wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         self._tracing = torch._C._get_tracing_state
+        self._capturing = torch.cuda.is_current_stream_capturing if device == "cuda" else lambda: False
 
     def storage(self, tensor: Any) -> Any:
         """The tensor's storage if its contents may leave the device, else None: subclasses, sparse, nested, quantized,
@@ -25,6 +26,8 @@ class Tensors:
         if tensor.layout is not self._strided or tensor.is_quantized or tensor.is_nested:
             return None
         if tensor.is_neg() or tensor.is_conj() or self._wrapped(tensor) or self._tracing() is not None:
+            return None
+        if self._capturing():  # of a graph, whose copies would run at each replay
             return None
         if tensor.is_leaf and tensor.requires_grad or self._is_parameter(tensor._base):
             return None

@@ -109,6 +109,8 @@ def budget(text, chooser=None, slice_bytes=2048, recompute=False):
         return
     found = session.Session(torch, amount.parse(text), "cpu", chooser, slice_bytes, recompute)
     found.start()
+    if recompute and chooser is not None:  # from the first operator on
+        found._record()
     try:
         yield found
     finally:
