@@ -25,7 +25,7 @@ _UNSEEN = 8              # passes that are observed after one that no plan was f
 _SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
 # too, which keeps that small. A share is none, so that work outside of training is not refused.
-_MARGIN = 0.03           # and the largest saved storage
+_MARGIN = 0.03           # and the largest saved storage, or 0.05
 _MARGIN_OF_SHARES = 0.08
 
 
@@ -204,7 +204,7 @@ class Session:
 
     def _margin(self, kinds: "list[Kind]") -> int:
         largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
-        return max(int(self.budget * _MARGIN) + largest,
+        return max(int(self.budget * _MARGIN) + min(largest, self.budget // 20),
                    int(self.budget * _MARGIN_OF_SHARES) if self.amount.bytes is None else 0)
 
     def _outside(self, loads: "Optional[list[int]]") -> int:
@@ -231,12 +231,12 @@ class Session:
     def summary(self) -> str:
         """The line at the program's end; empty for a process that trained nothing. Where it ends because memory ran out
         before there was a plan: what took it."""
-        failure = getattr(sys, "last_value", None)
-        if not self.predicted and self._device == "cuda" and isinstance(failure, self._torch.OutOfMemoryError):
+        if not self.predicted and self._device == "cuda" and self._torch.cuda.is_initialized():
             from .._figures import torch_stats
 
-            live = torch_stats(self._torch.cuda.current_device()).allocated_bytes[0].peak
-            return self._floor_text(live, False, "more than ")
+            figures = torch_stats(self._torch.cuda.current_device())
+            if figures.num_ooms > 0:
+                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ")
         name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
         if self.iterations == 0:
             return ""
