@@ -127,7 +127,7 @@ class Saves:
         return None
 
     def _compare(self, passing: Pass, recipe: Recipe, storage: Any) -> None:
-        if passing.observed and not self._checks.trusts(recipe):
+        if recipe.kind not in self._checks.wrong:
             passing.checked = True
             self._checks.compare(recipe, storage)
 
