@@ -15,6 +15,26 @@ uint64_t Mebibytes(const char* text) {
   return *end == '\0' && mebibytes < (1ull << 40) ? mebibytes << 20 : 0;
 }
 
+// As tools/cli/size_text.h reads sizes: units are powers of 1024, but kB, MB, GB and TB powers of 1000. 0: malformed.
+uint64_t ParseSize(const char* value) {
+  constexpr struct {
+    const char* name;
+    uint64_t bytes;
+  } kUnits[] = {{"", 1},          {"B", 1},          {"K", 1 << 10},      {"KiB", 1 << 10},     {"M", 1 << 20},
+                {"MiB", 1 << 20}, {"G", 1ull << 30}, {"GiB", 1ull << 30}, {"T", 1ull << 40},    {"TiB", 1ull << 40},
+                {"kB", 1000},     {"MB", 1000000},   {"GB", 1000000000},  {"TB", 1000000000000}};
+  const size_t digits = strspn(value, "0123456789.");
+  if (value[0] < '0' || value[0] > '9' || digits > 16) return 0;
+  char* end = nullptr;
+  const double number = strtod(value, &end);
+  if (end != value + digits) return 0;
+  for (const auto& unit : kUnits) {
+    const double bytes = number * static_cast<double>(unit.bytes);
+    if (strcmp(end, unit.name) == 0 && bytes >= 1 && bytes <= 1e18) return static_cast<uint64_t>(bytes);
+  }
+  return 0;
+}
+
 bool Matches(const char* pattern, const char* pattern_end, const char* name) {
   // On a mismatch the last star takes one more character.
   const char *star = nullptr, *star_name = nullptr;
@@ -168,26 +188,22 @@ bool ParseLaunches(const char* value, Options* options) {
   return true;
 }
 
-// As tools/cli/size_text.h reads sizes: units are powers of 1024, but kB, MB, GB and TB powers of 1000.
-bool ParseLimit(const char* value, Options* options) {
-  constexpr struct {
-    const char* name;
-    uint64_t bytes;
-  } kUnits[] = {{"", 1},          {"B", 1},          {"K", 1 << 10},      {"KiB", 1 << 10},     {"M", 1 << 20},
-                {"MiB", 1 << 20}, {"G", 1ull << 30}, {"GiB", 1ull << 30}, {"T", 1ull << 40},    {"TiB", 1ull << 40},
-                {"kB", 1000},     {"MB", 1000000},   {"GB", 1000000000},  {"TB", 1000000000000}};
+// For the Python package, which reads it (python/hotpack/_budget/amount.py).
+bool ParseBudget(const char* value, Options*) {
+  if (strcmp(value, "none") == 0 || strcmp(value, "0") == 0 || ParseSize(value) != 0) return true;
+  constexpr char kActivations[] = "activations:";
+  if (strncmp(value, kActivations, sizeof kActivations - 1) == 0) value += sizeof kActivations - 1;
   const size_t digits = strspn(value, "0123456789.");
-  if (value[0] < '0' || value[0] > '9' || digits > 16) return false;
+  if (value[0] < '0' || value[0] > '9' || digits > 12 || strcmp(value + digits, "%") != 0) return false;
   char* end = nullptr;
-  const double number = strtod(value, &end);
-  if (end != value + digits) return false;
-  for (const auto& unit : kUnits) {
-    const double bytes = number * static_cast<double>(unit.bytes);
-    if (strcmp(end, unit.name) != 0 || bytes < 1 || bytes > 1e18) continue;
-    options->limit = static_cast<uint64_t>(bytes);
-    return true;
-  }
-  return false;
+  const double percent = strtod(value, &end);
+  return end == value + digits && percent > 0 && percent <= 100;
+}
+
+bool ParseLimit(const char* value, Options* options) {
+  const uint64_t bytes = ParseSize(value);
+  if (bytes != 0) options->limit = bytes;
+  return bytes != 0;
 }
 
 // For libhotpack_nvtx.so, which reads it.
@@ -282,7 +298,7 @@ bool IsKnownVariable(const char* name, size_t length) {
   for (const char* other :
        {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
         "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH", "HOTPACK_GRAPH_STEP", "HOTPACK_GRAPH_GPU",
-        "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES", "HOTPACK_NEED_RANKS"}) {
+        "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES", "HOTPACK_NEED_RANKS", "HOTPACK_RECOMPUTE"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");

@@ -20,6 +20,8 @@ namespace hotpack {
     "blocks of 1 MiB and more begin at multiples of this many bytes; some ways of GPUDirect RDMA need 65536")          \
   X(Arena, "HOTPACK_ARENA", "--arena", "auto, vmm, plain or plain:MEBIBYTES", "auto",                                  \
     "what the arena is made of: virtual memory management, or one `cuMemAlloc`; auto is vmm where copies allow it")    \
+  X(Budget, "HOTPACK_BUDGET", "--budget", "a size such as 7.5GiB, a share such as 60%, activations:50%, 0 or none",    \
+    "none", "what a training step in PyTorch may take: its saved tensors and optimizer state are moved (`budget.md`)") \
   X(Cupti, "HOTPACK_CUPTI", "--cupti", "a number of iterations, or all", "none",                                       \
     "with a trace: for how many iterations served by the plan kernel times are recorded by CUPTI (`collectors.md`)")   \
   X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \

@@ -4,6 +4,8 @@ import ctypes
 from collections.abc import Iterable
 from typing import Any, Optional
 
+from . import _budget
+from ._errors import Error
 from ._library import TorchStat, TorchStats, core, stats_type, torch_library
 
 _POOLS = ("all", "small_pool", "large_pool")
@@ -13,12 +15,20 @@ _METRICS = ("current", "peak", "allocated", "freed")
 def stats() -> "dict[str, int]":
     """hotpack's figures of this process (docs/statistics.md).
 
-    Before the first request all are zero, and no iteration is steady.
+    Before the first request all are zero, and no iteration is steady. With a budget, its figures are there too
+    (docs/budget.md); alone, where hotpack is no allocator because there is no device and no library.
     """
-    kind = stats_type()
+    budget = _budget.figures()
+    try:
+        kind = stats_type()
+        library = core()
+    except Error:
+        if budget:
+            return budget
+        raise
     figures = kind(steady_iteration=-1)
-    core().hotpack_get_stats(ctypes.byref(figures), ctypes.sizeof(figures))
-    return {name: getattr(figures, name) for name, *_ in kind._fields_}
+    library.hotpack_get_stats(ctypes.byref(figures), ctypes.sizeof(figures))
+    return {**{name: getattr(figures, name) for name, *_ in kind._fields_}, **budget}
 
 
 def torch_stats(device: int) -> TorchStats:

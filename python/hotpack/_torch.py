@@ -4,12 +4,16 @@ import ctypes
 import functools
 from collections.abc import Callable
 from types import ModuleType
+from typing import Optional
 
-from . import _cudnn, _figures, _marks, _nccl, _snapshot, _streams, _versions
+from . import _budget, _cudnn, _figures, _marks, _nccl, _snapshot, _streams, _versions
+from ._budget.amount import Amount
 from ._errors import Error
 from ._library import core, find, torch_library
 from ._simulate import driver_simulated, simulated
 from ._steps import Steps
+
+_MAX_DEVICES = 64  # of hotpack.h
 
 _enabled = False
 
@@ -31,24 +35,38 @@ def enabled() -> bool:
     return _enabled
 
 
-def enable(*, mark_steps: bool = True) -> None:
+def enable(*, mark_steps: bool = True, budget: "str | int | None" = None) -> None:
     """Makes hotpack PyTorch's CUDA allocator. Before the first use of CUDA; a second call does nothing.
 
     mark_steps: each step of an optimizer (of several: the first one's, or one's that steps more rarely) ends an
     iteration.
+    budget: what the training step may take of the device: bytes (8 << 30, "7.5GiB"), a share of what it would take
+    ("60%"), or of its activations ("activations:50%"); None, "0" or "none": no budget. HOTPACK_BUDGET comes first
+    (docs/budget.md). Where PyTorch has no CUDA or no driver, the budget is one of tensors of the CPU, and hotpack is no
+    allocator.
     torch.cuda.memory_stats and its like, memory snapshots and empty_cache go on working.
 
-    Raises Error, in one line: no PyTorch or one without CUDA, an unsupported version, too late, a library is missing.
+    Raises Error, in one line: no PyTorch or one without CUDA, an unsupported version, too late, a library is missing, a
+    budget that is none.
     """
+    amount = _budget.chosen(budget)
+    if not _enabled:
+        _enable(mark_steps, amount)
+    if _enabled and amount is not None:
+        _start_budget(amount)
+
+
+def _enable(mark_steps: bool, amount: "Optional[Amount]") -> None:
     global _enabled
-    if _enabled:
-        return
     _versions.check_platform()
     try:
         import torch
     except ImportError as error:
         raise Error(f"hotpack.enable() needs PyTorch, which cannot be imported here: {error}") from None
     if _enabled:  # `hotpack run` does so as soon as torch is imported
+        return
+    if amount is not None and not _has_device(torch):
+        _budget.start(torch, amount, "cpu")
         return
     _versions.check_torch(torch, simulated())
     if torch.cuda.is_initialized():
@@ -70,6 +88,26 @@ def enable(*, mark_steps: bool = True) -> None:
         register_optimizer_step_post_hook(_after_step)
         _expect_steps(torch)
     _enabled = True
+
+
+def _has_device(torch: ModuleType) -> bool:
+    """Asks no driver, whose first call would keep child processes from using CUDA."""
+    if torch.version.cuda is None:
+        return False
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _start_budget(amount: Amount) -> None:
+    import torch
+
+    if amount.bytes is not None:
+        for device in range(_MAX_DEVICES):
+            core().hotpack_set_limit(device, ctypes.c_uint64(amount.bytes))
+    _budget.start(torch, amount, "cuda")
 
 
 def _expect_steps(torch: ModuleType) -> None:

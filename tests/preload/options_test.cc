@@ -73,6 +73,18 @@ TEST(OptionTable, ADefaultIsAValueOrNone) {
   }
 }
 
+TEST(OptionTable, Budgets) {
+  Options options;
+  for (const char* value : {"7.5GiB", "300M", "24GB", "60%", "0.5%", "100%", "activations:50%", "0", "none"}) {
+    EXPECT_TRUE(ParseBudget(value, &options)) << value;
+  }
+  for (const char* value : {"", "half", "-1", "0%", "101%", "%", "60 %", "activations:", "activations:8G",
+                            "activations:0%", "1e9", "nan%", "8Gib", "1..5%"}) {
+    EXPECT_FALSE(ParseBudget(value, &options)) << value;
+  }
+  EXPECT_EQ(options.limit, Options().limit);  // the package sets it
+}
+
 TEST(OptionTable, Patterns) {
   EXPECT_TRUE(MatchesName("python3", "/usr/bin/python3"));
   EXPECT_TRUE(MatchesName("a,python3*,b", "/usr/bin/python3.11"));
@@ -195,6 +207,7 @@ TEST(RunFlags, AreTheOptions) {
   EXPECT_EQ(run({"--only", "train"}, "off").code, 0);
   for (const auto& [flag, value, values] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"--free-sync", "maybe", "auto or always"},
+           {"--budget", "much", "a size such as 7.5GiB, a share such as 60%, activations:50%, 0 or none"},
            {"--arena", "plain:x", "auto, vmm, plain or plain:MEBIBYTES"},
            {"--trace-limit-mb", "0", "a number of mebibytes"}}) {
     const Outcome outcome = run({flag, value}, "basic");

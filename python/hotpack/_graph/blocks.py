@@ -69,6 +69,11 @@ class Events:
                   if event.device == self.device and event.action in (_ALLOC, _FREE)]
         return events[:count] if 0 <= count <= len(events) < _MOST_EVENTS else None
 
+    @property
+    def begun_with(self) -> "list[tuple[int, int]]":
+        """(address, bytes) of the blocks that were live at the start."""
+        return self._start
+
     def summary(self, events: "list[Any]") -> "tuple[int, int]":
         """Bytes that were live at most, and that are live after these events."""
         loads = Blocks(self._start, events, []).loads

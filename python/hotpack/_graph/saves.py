@@ -1,14 +1,13 @@
 """Who saves a tensor for backward, and where it is unpacked: saved-tensor hooks that change nothing.
 
-PyTorch compares versions of saved tensors only where there are no hooks (torch/csrc/autograd/saved_variable.cpp), so
-these hooks compare them themselves. What is kept is detach() of the tensor: it shares storage and version counter, and
-makes no cycle through the graph.
+What is kept is detach() of the tensor: it shares storage and version counter, and makes no cycle through the graph.
 """
 
-import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Optional
+
+from .._saved_tensors import DefaultHooks, changed_in_place, version_of
 
 
 class Save:
@@ -48,62 +47,22 @@ class Saves:
         self._sequence = sequence
         self._quiet = quiet
         self._task = task
-        self._pushed = False
         self._on = False
-        self._pair: tuple[Any, Any] = (None, None)
-        self._plain_disable: Any = None
+        self._hooks = DefaultHooks(torch, self._pack, self._unpack)
         self.seen = False  # False: the program's own hooks take the saves, so nothing is known
 
     def start(self) -> None:
-        autograd = self._torch._C._autograd
-        if not autograd._saved_tensors_hooks_is_enabled():
-            return
-        if autograd._top_saved_tensors_default_hooks(False) is not None:
-            return  # the program's own: not replaced
-        self._pair = (self._pack, self._unpack)
-        autograd._push_saved_tensors_default_hooks(*self._pair)
-        self._pushed = self._on = self.seen = True
-        graph = self._torch.autograd.graph
-        self._plain_disable = graph.disable_saved_tensors_hooks
-        graph.disable_saved_tensors_hooks = self._disabled
+        self._on = self.seen = self._hooks.start()
 
     def stop(self) -> bool:
         """False: hooks of the program lie above these, which stay and hand on what they get."""
         self._on = False
-        if self._plain_disable is not None:
-            self._torch.autograd.graph.disable_saved_tensors_hooks = self._plain_disable
-            self._plain_disable = None
-        self._pop()
-        return not self._pushed
-
-    def _pop(self) -> bool:
-        autograd = self._torch._C._autograd
-        top = autograd._top_saved_tensors_default_hooks(False) if self._pushed else None
-        if top is None or top[0] != self._pair[0]:
-            return False
-        autograd._pop_saved_tensors_default_hooks()
-        self._pushed = False
-        return True
-
-    @contextlib.contextmanager
-    def _disabled(self, message: str) -> "Iterator[None]":
-        """torch.func's transforms refuse to run below any hooks, so these go meanwhile."""
-        popped = self._pop()
-        try:
-            with self._plain_disable_of()(message):
-                yield
-        finally:
-            if popped and self._on:
-                self._torch._C._autograd._push_saved_tensors_default_hooks(*self._pair)
-                self._pushed = True
-
-    def _plain_disable_of(self) -> Any:
-        return self._plain_disable or self._torch.autograd.graph.disable_saved_tensors_hooks
+        return self._hooks.stop()
 
     def _pack(self, tensor: Any) -> _Packed:
         with self._quiet():
             kept = tensor.detach()
-        version = None if tensor.is_inference() else tensor._version
+        version = version_of(tensor)
         save = None
         value = self._find(tensor) if self._on else None
         if value is not None:
@@ -117,11 +76,7 @@ class Saves:
     def _unpack(self, packed: _Packed) -> Any:
         tensor = packed.tensor
         if packed.version is not None and tensor._version != packed.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"[{tensor.type()} {list(tensor.size())}] is at version {tensor._version}; expected version "
-                f"{packed.version} instead. Hint: enable anomaly detection to find the operation that failed to "
-                "compute its gradient, with torch.autograd.set_detect_anomaly(True).")
+            raise changed_in_place(self._torch, tensor.type(), list(tensor.size()), tensor._version, packed.version)
         save = packed.save
         if self._on:
             self._task()

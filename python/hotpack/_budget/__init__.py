@@ -1,0 +1,46 @@
+"""A memory budget for a training step: saved tensors and optimizer state are kept or moved to the host, by a plan
+(docs/budget.md). The engine knows nothing of it."""
+
+import atexit
+import os
+from typing import Any, Optional
+
+from .._errors import Error
+from . import amount as _amount
+from .amount import Amount, Given
+
+_session: Any = None  # session.Session
+
+
+def chosen(given: Given) -> "Optional[Amount]":
+    """The budget that is in force: HOTPACK_BUDGET's, else the given one. Raises Error."""
+    text = os.environ.get("HOTPACK_BUDGET", "")
+    return _amount.parse(text if text else given)
+
+
+def start(torch: Any, amount: Amount, device: str) -> None:
+    """Puts it in force for memory of this type of device ("cuda", "cpu"). Does nothing if there is one already. Raises
+    Error."""
+    global _session
+    if _session is not None:
+        return
+    from . import session
+
+    choice = os.environ.get("HOTPACK_RECOMPUTE", "")
+    if choice not in ("", "0", "1"):
+        raise Error(f"HOTPACK_RECOMPUTE={choice} is not 0 or 1")
+    found = session.Session(torch, amount, device, recompute=choice != "0")
+    found.start()
+    _session = found
+    atexit.register(_end, os.getpid())
+
+
+def _end(process: int) -> None:
+    line = _session.summary()
+    if line and os.getpid() == process and os.environ.get("HOTPACK_QUIET", "0") == "0":
+        _session._say(line)
+
+
+def figures() -> "dict[str, int]":
+    """For hotpack.stats(); empty without a budget."""
+    return {} if _session is None else _session.figures()

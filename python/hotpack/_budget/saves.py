@@ -1,0 +1,195 @@
+"""The saved-tensor hooks: each save is kept or moved, by the plan of its pass."""
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any, Optional
+
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .._simulate import simulated
+from .again import Again, Checks, Recipe, Recorder
+from .content import Absent, Away, Kept, Moved, Plain, Tracked
+from .passes import AGAIN, KEEP, MOVE, Item, Kinds, Pass, Saved
+from .tensors import Tensors, key_of, operator_of
+
+Chooser = Callable[[Pass, Item, str], str]
+
+
+class Saves:
+    """count() returns the meter's count. learn(done) is called with each pass that backward has run through.
+    recorder: that of this thread's operators. chooser replaces the plans' treatments, for tests. Called with the
+    interpreter's lock held, in the threads of forward and backward."""
+
+    def __init__(self, torch: Any, tensors: Tensors, host: Any, kinds: Kinds, count: "Callable[[], int]",
+                 learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None,
+                 recorder: "Optional[Recorder]" = None) -> None:
+        self._torch = torch
+        self._tensors = tensors
+        self._host = host
+        self._kinds = kinds
+        self._count = count
+        self._learn = learn
+        self._chooser = chooser
+        self._checks = Checks(torch, chooser is not None or simulated())
+        self.recorder = recorder
+        self._task = torch._C._current_graph_task_id
+        self._passing: Optional[Pass] = None
+        self._lasting: dict[int, Any] = {}  # storages that have outlived a pass: by key, a StorageWeakRef
+        self.observe = True  # the next pass
+        self.resident = 0  # bytes of saved storages where backward began, at most
+        self.moved = 0  # bytes that were copied to the host
+        self.failed: Optional[str] = None  # why a move failed
+
+    def pack(self, tensor: Any) -> Any:
+        common = self._tensors.is_common(tensor)
+        storage = self._tensors.storage(tensor) if common and self._task() == -1 else None
+        if storage is None:
+            return Plain(self._torch, tensor, common)
+        passing = self._passing
+        if passing is not None and passing.items and not passing.live:
+            self.end_pass()
+        if self._lasts(storage):
+            return Plain(self._torch, tensor, common)
+        return self._track(tensor, storage)
+
+    @staticmethod
+    def unpack(packed: Any) -> Any:
+        return packed.unpack()
+
+    def _lasts(self, storage: Any) -> bool:
+        weak = self._lasting.get(key_of(storage))
+        return weak is not None and not weak.expired()
+
+    def _track(self, tensor: Any, storage: Any) -> Any:
+        passing = self._passing
+        if passing is None:
+            passing = self._passing = Pass(self._kinds.newest(), self.observe, self._count())
+        made = operator_of(tensor)
+        item = Item(made[1] if made is not None else None, tensor.dtype, tuple(tensor.shape), storage.nbytes())
+        number = len(passing.items)
+        position = passing.advance(self._count())
+        treatment = passing.follow(item, self._kinds)
+        entry = self._entry(passing, tensor, storage, position, treatment, item)
+        passing.of_item.append(entry.index)
+        tracked = Tracked(passing, number, self._idle)
+        packed: Any
+        if entry.content is not None:
+            packed = Away(self._torch, tensor, tracked, entry.content, self._use)
+            if entry.unchecked is not None:
+                packed.check = functools.partial(self._compare, passing, entry.unchecked)
+                entry.unchecked = None
+        else:
+            packed = Kept(self._torch, tensor, tracked, self._use)
+        if self.recorder is not None and entry.treatment != AGAIN:
+            self.recorder.note(tensor, packed)
+        return packed
+
+    def _entry(self, passing: Pass, tensor: Any, storage: Any, position: int, treatment: str, item: Item) -> Saved:
+        """The storage's at this version. Another tensor's version counter may count other changes, so it must be the
+        tensor, or a view of the tensor, that was saved first."""
+        base = tensor._base
+        root = base if base is not None else tensor
+        key = key_of(storage)
+        entry = passing.by_key.get(key)
+        if entry is not None and entry.version == tensor._version and entry.root() is root and not (
+                entry.content is not None and entry.content.gone):
+            return entry
+        entry = Saved(len(passing.saved), storage.nbytes(), StorageWeakRef(storage), weakref.ref(root), tensor._version,
+                      position)
+        if self._chooser is not None:
+            treatment = self._chooser(passing, item, treatment)
+        recipe = self._recipe(passing, tensor, entry, treatment)
+        if treatment == AGAIN and recipe is not None and self.recorder is not None:
+            entry.content = Again(self.recorder, entry, recipe)
+        elif treatment != KEEP:
+            entry.content = self._move(entry, storage)
+            treatment = MOVE if entry.content is not None else KEEP
+        entry.treatment = treatment
+        passing.by_key[key] = entry
+        passing.saved.append(entry)
+        passing.pending.append(entry)
+        return entry
+
+    def _recipe(self, passing: Pass, tensor: Any, entry: Saved, treatment: str) -> "Optional[Recipe]":
+        """How the storage can be computed again. None: it cannot, or that was not compared yet."""
+        recorder = self.recorder
+        if recorder is None or not (treatment == AGAIN or passing.observed):
+            return None
+        recipe = recorder.recipe(tensor, self._lasts)
+        if recipe is None or recipe.kind in self._checks.wrong:
+            return None
+        if self._checks.trusts(recipe):
+            entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
+            entry.extra = max(0, recipe.bytes - entry.bytes)
+            return recipe
+        entry.unchecked = recipe
+        return None
+
+    def _compare(self, passing: Pass, recipe: Recipe, storage: Any) -> None:
+        if recipe.kind not in self._checks.wrong:
+            passing.checked = True
+            self._checks.compare(recipe, storage)
+
+    def _move(self, entry: Saved, storage: Any) -> "Optional[Absent]":
+        """None: there is no host memory for it."""
+        try:
+            moved = Moved(self._torch, self._host, entry, storage)
+        except RuntimeError as error:
+            self.failed = str(error).splitlines()[0]
+            return None
+        self.moved += entry.bytes
+        return moved
+
+    def _idle(self, passing: Pass) -> None:
+        """No graph holds a save of this pass."""
+        if passing is self._passing and self.recorder is not None:
+            self.recorder.clear()
+
+    def _use(self, tracked: Tracked) -> bool:
+        """When a save is unpacked. Returns False outside of backward: someone looks at a node's saved tensors."""
+        if self._task() == -1:
+            return False
+        passing = tracked.passing
+        if not passing.unpacked:
+            self._host.flush()
+            self.resident = max(self.resident, passing.resident())
+        passing.unpack(tracked.number, self._count())
+        self._fetch_ahead(passing, tracked.number)
+        return True
+
+    def _fetch_ahead(self, passing: Pass, number: int) -> None:
+        """Begins to bring back the storage that a later node needs first, if none is on its way."""
+        kind = passing.guide
+        if kind is None or not self._host.ahead:
+            return
+        if passing.flying is not None and passing.flying.arriving():
+            return
+        at = max(passing.ahead, kind.rank.get(number, -1) + 1)
+        passing.flying = None
+        while at < len(kind.order) and passing.flying is None:
+            following = kind.order[at]
+            at += 1
+            if following < len(passing.of_item) and following in passing.live:
+                content = passing.saved[passing.of_item[following]].content
+                if isinstance(content, Moved) and content.fetch():
+                    passing.flying = content
+        passing.ahead = at
+
+    def end_pass(self, forced: bool = True) -> None:
+        """Ends the pass if no graph holds a save of it, or if forced."""
+        done = self._passing
+        if done is None or not forced and done.live:
+            return
+        self._passing = None
+        done.end = self._count()
+        self._host.flush()
+        self._lasting = {key: weak for key, weak in self._lasting.items() if not weak.expired()}
+        for entry in done.saved:
+            entry.content = None  # autograd has it, as long as it needs it
+            if not entry.weak.expired():
+                self._lasting[entry.weak.cdata] = entry.weak
+        if done.live and self.recorder is not None:
+            self.recorder.start()  # another tape: that one has recipes
+        if done.unpacked:
+            self._learn(done)

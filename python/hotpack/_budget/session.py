@@ -1,0 +1,260 @@
+"""A budget in force: the first steps are observed with everything moved, then plans are made and followed."""
+
+import gc
+import sys
+from typing import Any, Optional
+
+from .. import _marks
+from .._errors import Error
+from .._saved_tensors import DefaultHooks
+from .._steps import Steps
+from . import recorder
+from .again import Recorder
+from .amount import Amount, size_text
+from .host import host_for
+from .meter import Meter, by_position
+from .optimizers import Slices
+from .paging import Pager
+from .passes import Kind, Kinds, Pass
+from .policy import choose, sight_of
+from .saves import Chooser, Saves
+from .tensors import Tensors
+
+_PENDING = 64            # passes of an iteration that are looked at
+_UNSEEN = 8              # passes that are observed after one that no plan was for
+_SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
+# Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
+# too, which keeps that small. A share is none, so that work outside of training is not refused.
+_MARGIN = 0.03           # and the largest saved storage, or 0.05
+_MARGIN_OF_SHARES = 0.08
+
+
+class Session:
+    """device: the type of the device that has the budget. recompute: the recorder of operators is wanted.
+    chooser, slice_bytes: for tests."""
+
+    def __init__(self, torch: Any, amount: Amount, device: str, chooser: "Optional[Chooser]" = None,
+                 slice_bytes: int = 0, recompute: bool = False) -> None:
+        self._torch = torch
+        self.amount = amount
+        self._device = device
+        self._kinds = Kinds()
+        self._meter = Meter(torch)
+        self._host = host_for(torch, device)
+        self._pager = Pager(torch, device)
+        self._slices = Slices(torch, self._pager, slice_bytes, self._say)
+        self._recompute = recompute  # the recorder is to be loaded
+        self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, self._meter.count, self._learn,
+                           chooser)
+        self._hooks = DefaultHooks(torch, self.saves.pack, self.saves.unpack)
+        self._listeners: list[Any] = []
+        self._steps = Steps()
+        self._pending: list[Pass] = []  # observed in this iteration
+        self._unseen = 0
+        self.iterations = 0
+        self.budget = amount.bytes or 0  # bytes; of a share: known with the first plan
+        self.predicted = 0
+        self._too_small = False
+        self.observed_moves = 0  # bytes that were copied to the host before the first plan
+
+    def start(self) -> None:
+        """Raises Error if the program's own saved-tensor hooks are on."""
+        if not self._hooks.start():
+            raise Error("a budget needs saved-tensor hooks, and the program's own are on: ask for it before them")
+        if self.amount.activations:
+            self._pager.resident = None
+            self._slices.on = False
+        self._slices.install()
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        self._listeners = [register_optimizer_step_post_hook(self._after_update), _marks.on_step(self._iteration_ended)]
+
+    def stop(self) -> None:
+        """Everything stays on the device from now on. What is away comes back when it is needed."""
+        self._hooks.stop()
+        self._slices.uninstall()
+        for listener in self._listeners:
+            listener.remove()
+        self._listeners = []
+        self._meter.stop()
+        if self.saves.recorder is not None:
+            self.saves.recorder.stop()
+
+    def _record(self) -> None:
+        """Between steps: within an operator a tape would begin with the calls that its kernel makes."""
+        self._recompute = False
+        try:
+            self.saves.recorder = Recorder(self._torch, recorder.load(self._torch))
+            self.saves.recorder.start()
+        except Error as error:
+            self._say(f"saved tensors are moved, and none is computed again: {error}")
+
+    @property
+    def moved(self) -> int:
+        """Bytes copied to the host so far."""
+        return self.saves.moved + self._pager.moved
+
+    @property
+    def computed(self) -> int:
+        """Bytes computed again so far."""
+        return self.saves.recorder.computed if self.saves.recorder is not None else 0
+
+    def _say(self, line: str) -> None:
+        print(f"hotpack: {line}", file=sys.stderr, flush=True)
+
+    def _after_update(self, optimizer: Any, _arguments: object, _keywords: object) -> None:
+        self._hooks.push()  # for a program that trains in another thread than it started in
+        if not _marks.marked_by_hand() and (self._steps.ends_iteration(optimizer) or self.iterations == 0):
+            self._iteration_ended()
+
+    def _learn(self, done: Pass) -> None:
+        if done.observed:
+            self._pending = [*self._pending[-_PENDING:], done]
+        else:
+            if done.kind is not None:
+                self._kinds.use(done.kind)
+            if done.left:
+                self._unseen = _UNSEEN
+                self.saves.observe = True
+
+    def _iteration_ended(self) -> None:
+        try:
+            self._end_iteration()
+        except Exception as error:  # the program itself must go on; without a plan everything is moved
+            self._say(f"no plan for this step: {type(error).__name__}: {error}")
+            self._pending = []
+
+    def _end_iteration(self) -> None:
+        self.saves.end_pass()
+        self._host.end_step()
+        loads = self._meter.loads() if self._pending and self.iterations > 0 else None
+        for done in self._pending:
+            if self.iterations > 0:
+                self._see(done, loads)
+        if self._pending and self.iterations > 0:
+            self._plan(loads)
+        self._pending = []
+        self.iterations += 1
+        if self._recompute:
+            self._record()
+        if self.saves.observe:
+            self._meter.start()
+        else:
+            self._meter.stop()
+
+    def _see(self, done: Pass, loads: "Optional[list[int]]") -> None:
+        highest = None
+        if loads is not None:
+            if not done.within(len(loads)):
+                return  # it began before the recording
+            highest = by_position(loads, done.begin, done.until, done.end)
+        kind = self._kinds.same(done) or Kind(done.items, done.of_item)
+        self._kinds.use(kind)
+        sight = sight_of(done, highest, self._parameter_bytes())
+        if not done.checked:
+            kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
+            kind.passes += 1 if kind.order or not self._host.ahead else 0
+        kind.order = done.unpacked
+        kind.rank = {number: place for place, number in enumerate(kind.order)}
+
+    def _parameter_bytes(self) -> int:
+        """Of weights and gradients, as far as optimizers have them."""
+        total = 0
+        for optimizer in list(self._slices.known):
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    size = parameter.numel() * parameter.element_size()
+                    total += size * (2 if parameter.grad is not None else 1)
+        return total
+
+    def _plan(self, loads: "Optional[list[int]]") -> None:
+        """Plans for all kinds that were seen as they will be: with fetches ahead in a known order, and no checks."""
+        kinds = [kind for kind in self._kinds.all if kind.passes > 0]
+        self._unseen = max(0, self._unseen - len(self._pending))
+        if not kinds:
+            return
+        of_saved = self.amount.activations
+        state = 0 if of_saved else sum(self._pager.state_bytes.values())
+        rest = self._outside(loads)
+        plain = max(kind.sight.plain(of_saved) for kind in kinds)
+        self.budget = self.amount.of(plain if of_saved else max(plain, rest) + state)
+        room = self.budget - (self._margin(kinds) if self._device == "cuda" and not of_saved else 0)
+        best: Any = None
+        for share in _SHARES:
+            resident = state * share // 4
+            plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
+            peak = max([plan.predicted for plan in plans] + [rest]) + resident
+            cost = (max(0, peak - room), sum(plan.moved for plan in plans) + state - resident)
+            if best is None or cost < best[0]:
+                best = (cost, plans, resident, peak)
+            if state == 0:
+                break
+        _, plans, resident, self.predicted = best
+        self.observed_moves = self.observed_moves or self.moved
+        for kind, plan in zip(kinds, plans):
+            kind.plan = plan
+        if not of_saved:
+            self._pager.resident = None if resident >= state else resident
+        if self.predicted > room and not self._too_small:
+            self._too_small = True
+            self._say(self._floor_text(max([plan.floor for plan in plans] + [rest]), of_saved))
+        if all(kind.plan is not None for kind in self._kinds.all):
+            self._unseen = 0
+        self.saves.observe = self._unseen > 0
+
+    def _margin(self, kinds: "list[Kind]") -> int:
+        largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
+        return max(int(self.budget * _MARGIN) + min(largest, self.budget // 20),
+                   int(self.budget * _MARGIN_OF_SHARES) if self.amount.bytes is None else 0)
+
+    def _outside(self, loads: "Optional[list[int]]") -> int:
+        """The highest load outside of the observed passes: that of the optimizers' steps."""
+        if loads is None:
+            return 0 if self.amount.activations else self._parameter_bytes()
+        inside = [(done.begin, done.end) for done in self._pending if done.within(len(loads))]
+        edges = [0, *(place for pair in inside for place in pair), len(loads) - 1]
+        return max(max(loads[begin:end + 1], default=0) for begin, end in zip(edges[::2], edges[1::2]))
+
+    def _floor_text(self, floor: int, of_saved: bool, more: str = "") -> str:
+        if of_saved:
+            return (f"the budget of {size_text(self.budget)} is too small: the activations that one operator needs, or "
+                    f"that the program holds, take {size_text(floor)}")
+        weights = min(self._parameter_bytes() or _parameters_of_program(self._torch, self._device), floor)
+        return (f"the budget of {size_text(self.budget)} is too small: with everything moved the step takes {more}"
+                f"{size_text(floor)} ({size_text(weights)} of weights and gradients, {size_text(floor - weights)} of "
+                "what an operator or the program needs at once)")
+
+    def figures(self) -> "dict[str, int]":
+        return {"budget": self.budget, "moved_bytes": self.moved, "recomputed_bytes": self.computed,
+                "predicted_peak": self.predicted, "saved_peak": self.saves.resident}
+
+    def summary(self) -> str:
+        """The line at the program's end; empty for a process that trained nothing. Where it ends because memory ran out
+        before there was a plan: what took it."""
+        if not self.predicted and self._device == "cuda" and self._torch.cuda.is_initialized():
+            from .._figures import torch_stats
+
+            figures = torch_stats(self._torch.cuda.current_device())
+            if figures.num_ooms > 0:
+                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ")
+        name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
+        if self.iterations == 0:
+            return ""
+        if self.amount.bytes is None:
+            name += f" ({size_text(self.budget)})" if self.budget else ""
+        predicted = f"predicted {size_text(self.predicted)}" if self.predicted else "no plan yet"
+        steps = f"{self.iterations} step{'' if self.iterations == 1 else 's'}"
+        return (f"budget {name}: {predicted}; {size_text(self.moved)} copied to the host and "
+                f"{size_text(self.computed)} computed again in {steps}; saved tensors held at most "
+                f"{size_text(self.saves.resident)} where backward began")
+
+
+def _parameters_of_program(torch: Any, device: str) -> int:
+    """Bytes of parameters and their gradients, before an optimizer has named them."""
+    found = {}
+    for one in gc.get_objects():
+        if type(one) is torch.nn.Parameter and one.device.type == device:
+            for tensor in (one, one.grad):
+                if tensor is not None:
+                    found[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+    return sum(found.values())

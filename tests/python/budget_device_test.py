@@ -1,0 +1,85 @@
+"""A budget on the simulated device: what PyTorch reserves stays within it from the first step on, in an unmodified program, or one
+line names what the step needs."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+HOTPACK = str(Path(os.environ["HOTPACK_BUILD"]) / "bin" / "hotpack")
+
+TRAIN = """
+import json, torch
+layers = []
+for _ in range(8):
+    layers += [torch.nn.Linear(512, 512), torch.nn.GELU(), torch.nn.LayerNorm(512)]
+model = torch.nn.Sequential(*layers).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+reserved = []
+for step in range(7):
+    loss = model(torch.randn(4096, 512, device="cuda")).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    reserved.append(torch.cuda.max_memory_reserved())
+    torch.cuda.reset_peak_memory_stats()
+import hotpack
+figures = hotpack.stats()
+print(json.dumps({"reserved": reserved, "devices": sorted({str(v.device) for s in optimizer.state.values() for v in s.values()}),
+                  **{name: figures.get(name) for name in ("budget", "predicted_peak", "live_peak", "moved_bytes")}}))
+import time; time.sleep(1)
+"""
+
+
+class BudgetDeviceTest(unittest.TestCase):
+    def run_program(self, budget, script=TRAIN, flags=("--simulate", "--memory", "4G")):
+        command = [HOTPACK, "run", *flags, *(["--budget", budget] if budget else []), "--", sys.executable, "-c", script]
+        environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(os.environ["HOTPACK_BUILD"], "cache")}  # of the recorder
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+
+    def figures(self, budget):
+        done = self.run_program(budget)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("REPORT", done.stderr)
+        return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+    def test_reserved_memory_stays_within_the_budget(self):
+        plain, stderr = self.figures("0")
+        self.assertIsNone(plain["budget"])
+        self.assertNotIn("hotpack: budget", stderr)
+        budget = max(plain["reserved"]) // 2
+        figures, stderr = self.figures(str(budget))
+        self.assertLessEqual(max(figures["reserved"]), budget)
+        self.assertGreater(max(figures["reserved"]), budget * 3 // 4)  # what is there is used
+        self.assertEqual(figures["budget"], budget)
+        self.assertGreater(figures["moved_bytes"], 0)
+        # What was observed with everything moved, and what is kept since, give the peak.
+        self.assertLessEqual(abs(figures["live_peak"] - figures["predicted_peak"]), figures["predicted_peak"] // 50)
+        self.assertRegex(stderr, "hotpack: budget .* MiB: predicted .* MiB; .* copied to the host and .* computed again in 7 steps")
+        figures, _ = self.figures("60%")
+        self.assertLessEqual(max(figures["reserved"]), max(plain["reserved"]) * 0.62)
+        self.assertIn("cpu", figures["devices"])  # the optimizer's state
+
+    def test_the_floor_is_named(self):
+        done = self.run_program("36M")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("torch.OutOfMemoryError", done.stderr)
+        floor = re.search(r"hotpack: the budget of 36\.0 MiB is too small: with everything moved the step takes more than (.*) MiB "
+                          r"\((.*) MiB of weights and gradients, (.*) MiB of what an operator or the program needs at once\)\n", done.stderr)
+        self.assertIsNotNone(floor, done.stderr)
+        total, weights, rest = map(float, floor.groups())
+        self.assertAlmostEqual(total, weights + rest, delta=0.2)
+        self.assertGreaterEqual(weights, 8)  # eight matrices of 1 MiB
+
+    def test_bad_values(self):
+        done = self.run_program("much")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "hotpack run: --budget much: not a size such as 7.5GiB, a share such as 60%, "
+                                      "activations:50%, 0 or none\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
