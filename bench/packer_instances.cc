@@ -32,7 +32,8 @@ int Main(int count, char** arguments) {
   const auto [stop, error] = std::from_chars(how.data(), how.data() + how.size(), number);
   const bool numeric = error == std::errc() && stop == how.data() + how.size() && number >= 1 && number <= 10'000'000;
   const bool network = what == "alexnet" || what == "googlenet";
-  if ((!network && what != "training" && what != "random" && what != "cut") || !(numeric || (network && inference))) return Usage();
+  const bool generated = what == "training" || what == "random" || what == "cut";
+  if (!(network || generated) || !(numeric || (network && inference))) return Usage();
   if (network && number > 65536) return Usage();
 
   Instance instance;

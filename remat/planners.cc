@@ -52,7 +52,7 @@ absl::StatusOr<Schedule> PlanWithSuperNeurons(const PlannerInput& input, Bytes b
 }
 
 absl::StatusOr<Schedule> PlanWithTflms(const PlannerInput& input, Bytes budget) {
-  return ScheduleByTflms(input.graph, input.values, budget, input.machine);
+  return ScheduleByTflms(input.graph, input.values, budget, input.machine, input.time_limit_ns);
 }
 
 PlannerFunction FunctionOf(RematAlgorithm algorithm) {

@@ -24,6 +24,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr int64_t kShareOfOthers = 40;  // each other planner of `auto` that knows a time limit gets one such part
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
@@ -67,7 +68,7 @@ class Planner {
     Add("program", Baseline(graph_));
     if (const Bytes least = Least(); budget_ < least) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
+          absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least, WhatNeeds(least)));
     }
     Add("program",
         BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine)
@@ -100,13 +101,37 @@ class Planner {
     }
     return least_memory_;
   }
+  // What makes the least memory of all plans of a recorded step. Empty: a cut does, not one moment alone.
+  std::string WhatNeeds(Bytes least) const {
+    if (graph_.released_after.empty()) return "";  // not of a recorded step
+    const LeastMoment moment = LeastMemoryAt(graph_, Swaps());
+    if (moment.bytes < least) return "";
+    std::string text = " (";
+    if (moment.op < 0) {
+      absl::StrAppend(&text, "at the beginning: ");
+    } else if (At(moment.op) == graph_.operators.size()) {
+      absl::StrAppend(&text, "at the end: ");
+    } else {
+      absl::StrAppend(&text, graph_.operators[At(moment.op)].name, ": ", moment.own, " of its own");
+    }
+    const char* separator = moment.own > 0 ? ", " : "";
+    const auto add = [&](const char* name, Bytes bytes) {
+      if (bytes > 0) absl::StrAppend(&text, std::exchange(separator, ", "), name, " ", bytes);
+    };
+    add("weights and state", moment.weights);
+    add("gradients and inputs", moment.others);
+    add("results", moment.results);
+    return text + ")";
+  }
   BoundOptions Bounds() const {
-    return {.swap = Swaps(),
+    return {.keeps_order = !graph_.released_after.empty(),  // a recorded program is carried out in its order
+            .swap = Swaps(),
             .machine = options_.machine,
             .time_limit_ns = std::min<int64_t>(1'000'000'000, options_.time_limit_ns / 4)};
   }
 
   Candidate* Add(const char* algorithm, Schedule schedule) {
+    ReleaseHostCopies(graph_, &schedule);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok()) return nullptr;   // the host has no room
     if (outcome->live_peak > budget_) {  // and so is its arena
@@ -125,7 +150,10 @@ class Planner {
   }
   // A planner bounds the live bytes. Where its arena exceeds the budget, it runs again with less.
   void AddPlanner(const PlannerTraits& planner) {
-    const PlannerInput input = {graph_, values_, options_.machine, options_.seed, options_.time_limit_ns};
+    // In `auto` most of the time is the search's.
+    const int64_t limit_ns =
+        options_.time_limit_ns / (options_.algorithm == RematAlgorithm::kAuto ? kShareOfOthers : 1);
+    const PlannerInput input = {graph_, values_, options_.machine, options_.seed, limit_ns};
     for (const double part : {1.0, 0.99, 0.97, 0.94}) {
       absl::StatusOr<Schedule> schedule =
           FunctionOf(planner.algorithm)(input, static_cast<Bytes>(part * static_cast<double>(budget_)));
@@ -161,8 +189,8 @@ class Planner {
   // both, with all that may be live at once and with less, down to what every plan needs; and then goes on where the
   // best was found. Nothing: no arena fits.
   std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, const SearchTime& time) {
-    constexpr int kEighths[] = {0, 4, 2, 6, 1, 5, 3, 7};  // of the way down
-    constexpr int kLooking = std::size(kEighths), kImproving = 3;
+    constexpr int kLess[] = {0, 30, 60, 120, 250};  // thousandths of the budget
+    constexpr int kLooking = std::size(kLess), kImproving = 3;
     const Bytes less = std::max<Bytes>(0, budget_ - Least());
     const size_t given = from.size();
     std::optional<Found> best;
@@ -186,7 +214,7 @@ class Planner {
       from.push_back(&best->choice);
     };
     for (int i = 0; i < kLooking && !(best && best->time <= TotalCost(graph_)); ++i) {
-      const Bytes live = budget_ - less / kLooking * kEighths[i];
+      const Bytes live = budget_ - std::min(less, budget_ / 1000 * kLess[i]);
       const int64_t share = (time.limit_ns * 6 / 10 - time.spent()) / (kLooking - i);
       if (live >= best_live || hindered) run(live, i == 0 ? 2 * share : share);
     }
@@ -196,6 +224,12 @@ class Planner {
     }
     return best;
   }
+  // Returns what may be live next, with copies: more than what fitted and less than what did not, if that is worth it.
+  Bytes Halfway(Bytes within, Bytes above) const {
+    constexpr Bytes kWorth = 200;  // parts of the budget
+    return options_.swap && above - within > budget_ / kWorth ? within + (above - within) / 2 : within;
+  }
+
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between
   // that and what did not fit where there is no plan for so little.
   void AddSearchWithin(const std::vector<const Decisions*>& from, const SearchTime& time) {
@@ -204,6 +238,7 @@ class Planner {
     Bytes live = budget_;
     Bytes none = Least() - 1,
           above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
+    Bytes within = 0;           // the most that may be live of a plan whose arena fitted
     std::optional<Decisions> choice;
     int improving = 0;
     for (int round = 0; round < kMaxRounds && improving <= kImproving; ++round) {
@@ -230,9 +265,15 @@ class Planner {
           if (improving == kImproving) return;
           ++improving;
           if (found.steps == 0) return;  // nothing to improve
+          within = std::max(within, live);
+          live = Halfway(within, above);
           continue;
         }
         above = std::min(above, found.peak);
+        if (within > 0) {
+          live = Halfway(within, above);
+          continue;
+        }
         live = above - std::clamp<Bytes>(height - budget_, budget_ / 1000, options_.swap ? budget_ / 16 : budget_);
       }
       if (live <= none) live = none + (above - none) / 2;
@@ -287,6 +328,15 @@ class Planner {
     return Answer(&*found);
   }
 
+  // The packer stopped where the arena was within the budget. Gives it the usual time to make it smaller.
+  void PackAgain(Candidate* candidate) {
+    if (budget_ == INT64_MAX || candidate->packed->placement.height <= candidate->outcome.live_peak) return;
+    const int64_t limit = std::clamp(options_.time_limit_ns / 20, kMinPackNs, kMaxPackNs);
+    PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit});
+    if (result.status == PackStatus::kOk && result.placement.height < candidate->packed->placement.height)
+      candidate->packed->placement = std::move(result.placement);
+  }
+
   absl::StatusOr<RematPlan> Answer(Candidate* candidate) {
     if (std::string fault = Verify(graph_, candidate->schedule); !fault.empty()) {
       return absl::InternalError(
@@ -294,6 +344,7 @@ class Planner {
     }
     RematPlan answer;
     answer.algorithm = candidate->algorithm;
+    PackAgain(candidate);
     answer.schedule = std::move(candidate->schedule);
     answer.outcome = std::move(candidate->outcome);
     answer.instance = std::move(candidate->packed->instance);

@@ -1,6 +1,7 @@
 #include "remat/baselines/tflms.h"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "remat/baselines/fastest.h"
@@ -83,14 +84,16 @@ Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const Tflms
   return WaitForMemory(graph, PlaceCopiesBack(graph, schedule, std::max(1, options.ahead)), budget);
 }
 
-absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget,
-                                         const Machine& machine) {
+absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget, const Machine& machine,
+                                         int64_t time_limit_ns) {
+  const auto begin = std::chrono::steady_clock::now();
   Fastest fastest(graph, budget, machine);
   constexpr int kMaxTried = 64;
   for (const int threshold : {1, 4, 16}) {
     const int candidates = TflmsCandidates(graph, values, threshold);
     for (const int ahead : {1, 4, 16}) {
       for (int i = 0; i <= std::min(candidates, kMaxTried); ++i) {
+        if ((std::chrono::steady_clock::now() - begin).count() > time_limit_ns) return fastest.Take();
         const int tensors =
             candidates <= kMaxTried ? i : static_cast<int>(static_cast<int64_t>(candidates) * i / kMaxTried);
         fastest.Add(ScheduleWithTflms(graph, values, {.threshold = threshold, .tensors = tensors, .ahead = ahead},

@@ -5,6 +5,8 @@
 //   topological order: distance 8 > threshold            └─────────────┘  starts `ahead` operators before g
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "remat/core/schedule.h"
 #include "remat/core/simulator.h"
@@ -30,8 +32,8 @@ Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const Tflms
 
 // Returns the fastest of several plans whose live peak is at most `budget` bytes, or ResourceExhausted with the least
 // live peak of all. There the user chooses the number of tensors for a budget (Chen 2020, section 5.1). Here all
-// numbers are tried (at most 64 of them), with some thresholds and distances. Thread-safe.
+// numbers are tried (at most 64 of them), with some thresholds and distances, as many as the time allows. Thread-safe.
 absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget,
-                                         const Machine& machine = {});
+                                         const Machine& machine = {}, int64_t time_limit_ns = INT64_MAX);
 
 }  // namespace hotpack::remat

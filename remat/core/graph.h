@@ -37,6 +37,9 @@ struct Storage {
   // The program itself keeps the contents until it frees the storage (Graph::released_after): by a name in its source,
   // or as a gradient. No plan discards or moves them before. Afterwards they may be recomputed like others.
   bool held = false;
+  // The contents may leave the device although they are held, if the host has a copy: parameters, gradients and the
+  // optimizer's state. No plan discards them without. Such storages are never released.
+  bool movable = false;
 };
 
 // The storage `made` may take over the memory of `read`, whose contents are then lost. Example: an activation in place.
@@ -68,6 +71,17 @@ inline size_t At(int32_t id) { return static_cast<size_t>(id); }
 
 inline bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
 
+// Operators of an optimizer's update that may run slice by slice: each has equal results if it treats the parameters
+// one after the other (remat/core/update_slices.h).
+struct DivisibleUpdate {
+  OperatorId begin = 0;
+  OperatorId end = 0;  // behind the last one
+  // By storage: the smallest part of the update that it belongs to, from 0 on: one parameter with its gradient, its
+  // state and its temporaries. -1: of all parts, or not of the update.
+  std::vector<int32_t> part_of;
+  int32_t parts = 0;
+};
+
 // Storages and operators are named by their indices. Operators are in the program's order.
 struct Graph {
   std::vector<Storage> storages;
@@ -76,6 +90,7 @@ struct Graph {
   // Empty: the program frees each storage after its last use. Plans free storages when they like. This is what plans
   // are compared with.
   std::vector<OperatorId> released_after;
+  std::vector<DivisibleUpdate> updates = {};  // ascending, disjoint
 };
 
 // Returns Ok, or InvalidArgument with one line that names the first fault. O(size of the graph). Thread-safe. Faults:

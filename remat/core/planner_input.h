@@ -17,7 +17,7 @@ struct PlannerInput {
   const Values& values;  // of the graph
   Machine machine;
   uint64_t seed = 1;
-  int64_t time_limit_ns = 0;  // for planners that learn
+  int64_t time_limit_ns = 0;  // for planners that learn, or try many plans
 };
 
 // A planner: returns a schedule whose live bytes are at most `budget`, where the planner bounds them. An error with one

@@ -40,6 +40,7 @@ std::vector<bool> RunOrder::Behind(OperatorId op) const {
 PointCut::PointCut(const Graph& graph, const Values& values, const RunOrder& order, OperatorId at, OperatorId until)
     : graph_(graph),
       values_(values),
+      keeps_order_(order.keeps_order()),
       there_(values.values.size()),
       fixed_(graph.operators.size(), Fixed::kFree),
       node_(values.values.size()) {
@@ -47,6 +48,7 @@ PointCut::PointCut(const Graph& graph, const Values& values, const RunOrder& ord
   const bool to_the_end = static_cast<size_t>(until) == graph.operators.size();
   base_ = graph.operators[static_cast<size_t>(at)].workspace;
   AddThere(at);
+  if (keeps_order_) AddHeld(at);
   all_ = base_;
   for (size_t v = 0; v < values.values.size(); ++v) {
     const Value& value = values.values[v];
@@ -76,6 +78,18 @@ void PointCut::AddThere(OperatorId at) {
     if (!may_go) add(values_.inputs[static_cast<size_t>(at)][i]);
   }
   for (ValueId output : values_.outputs[static_cast<size_t>(at)]) add(output);
+}
+
+// Adds the values that the program itself holds when `at` runs, if first runs are in its order.
+void PointCut::AddHeld(OperatorId at) {
+  for (size_t v = 0; v < values_.values.size(); ++v) {
+    const Value& value = values_.values[v];
+    const Storage& storage = graph_.storages[static_cast<size_t>(value.storage)];
+    if (there_[v] || !storage.held || storage.movable || value.maker >= at || value.overwritten <= at) continue;
+    if (!value.left && (value.uses.empty() || value.uses.back() <= at)) continue;
+    there_[v] = true;
+    base_ += storage.bytes;
+  }
 }
 
 void PointCut::Hold(const std::vector<ValueId>& values) {
@@ -200,6 +214,47 @@ std::optional<Nanoseconds> PointCut::Time(Bytes budget) {
   if (all_ <= budget) return 0;
   const std::optional<Relaxation> relaxation = Relax(budget);
   return relaxation ? std::optional(relaxation->time) : std::nullopt;
+}
+
+// Each solution at a price of memory supports the hull of (bytes, time): time ≥ value - price · bytes. So the greatest
+// of such lines is a lower bound everywhere, and exact at the corners. Adds the corner next to the minimum until there
+// is none.
+double PointCut::LeastCost(Bytes budget, const CostOfAway& cost, int rounds) {
+  struct Line {
+    double value, price;
+  };
+  std::vector<Corner> corners = {Smallest(), Fastest()};  // ascending bytes
+  std::vector<Line> lines = {{static_cast<double>(corners.back().time), 0}};
+  const double least = static_cast<double>(std::max<Bytes>(corners.front().bytes - budget, 0)),
+               most = std::max(least, static_cast<double>(corners.back().bytes - budget));
+  const auto cost_of = [&](double away) {
+    double time = 0;
+    for (const Line& line : lines)
+      time = std::max(time, line.value - line.price * (away + static_cast<double>(budget)));
+    return cost(away, time);
+  };
+  for (int round = 0;; ++round) {
+    double low = least, high = most;
+    for (int i = 0; i < 80 && high - low > 1; ++i) {
+      const double third = (high - low) / 3;
+      const bool left = cost_of(low + third) <= cost_of(high - third);
+      (left ? high : low) += left ? -third : third;
+    }
+    const double at = (low + high) / 2;
+    const double found = std::min({cost_of(low), cost_of(high), cost_of(at), cost_of(least), cost_of(most)});
+    if (round >= rounds || all_ <= budget) return found;
+    const auto below =
+        std::upper_bound(corners.begin(), corners.end() - 1, at + static_cast<double>(budget),
+                         [](double bytes, const Corner& c) { return bytes < static_cast<double>(c.bytes); });
+    const size_t right = std::max<size_t>(1, static_cast<size_t>(below - corners.begin()));
+    std::optional<Corner> corner = Between(corners[right], corners[right - 1]);
+    const double bytes = static_cast<double>(corners[right].bytes - corners[right - 1].bytes);
+    const double price = bytes <= 0 ? 0 : static_cast<double>(corners[right - 1].time - corners[right].time) / bytes;
+    const Corner& on = corner ? *corner : corners[right];
+    lines.push_back({static_cast<double>(on.time) + price * static_cast<double>(on.bytes), price});
+    if (!corner) rounds = round + 1;  // the hull is known here
+    if (corner) corners.insert(corners.begin() + static_cast<std::ptrdiff_t>(right), *std::move(corner));
+  }
 }
 
 std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches,

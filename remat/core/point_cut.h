@@ -23,6 +23,8 @@ class RunOrder {
   // Returns by operator whether it has run when `op` first runs, `op` included. The number of operators stands for the
   // end. O(size of the graph).
   std::vector<bool> Before(OperatorId op) const;
+  // Whether first runs are in the program's order.
+  bool keeps_order() const { return keeps_order_; }
   // Returns by operator whether it first runs after `op`. O(size of the graph).
   std::vector<bool> Behind(OperatorId op) const;
 
@@ -74,6 +76,12 @@ class PointCut {
   std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches,
                                        const std::function<bool(const Corner&)>& visit = {});
 
+  // Returns the least over all y ≥ 0 of `cost` of y and of the relaxation's optimum with y bytes more than the budget,
+  // or a lower bound on it. `cost(y, time)` must be convex, and must not fall as either grows. Solves about `rounds`
+  // minimum cuts.
+  using CostOfAway = std::function<double(double away, double time)>;
+  double LeastCost(Bytes budget, const CostOfAway& cost, int rounds);
+
   // Returns a choice within the budget near `from`, which itself may exceed the budget. Returns nullopt if none is
   // found. O(operators again and results held · size of the graph).
   //
@@ -93,12 +101,15 @@ class PointCut {
 
   const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
   Bytes BytesOf(ValueId value) const { return graph_.storages[static_cast<size_t>(Of(value).storage)].bytes; }
-  // Whether the value can never be recomputed.
+  // Whether the value can never be recomputed, or is never discarded, because the program holds it.
   bool IsOnce(ValueId value) const {
+    const Storage& storage = graph_.storages[static_cast<size_t>(Of(value).storage)];
+    if (keeps_order_ && storage.held && storage.movable) return true;
     return Of(value).maker < 0 || graph_.operators[static_cast<size_t>(Of(value).maker)].once;
   }
 
   void AddThere(OperatorId at);
+  void AddHeld(OperatorId at);
   Corner Solve(Wide per_time, Wide per_byte);
   std::optional<Relaxation> Relax(Bytes budget);
   OperatorId Difference(const Corner& above, const Corner& below) const;
@@ -108,6 +119,7 @@ class PointCut {
 
   const Graph& graph_;
   const Values& values_;
+  const bool keeps_order_;
   std::vector<bool> there_;      // by value: resident at `at` in any case
   std::vector<ValueId> wanted_;  // except those in `there_`
   std::vector<Fixed> fixed_;     // by operator

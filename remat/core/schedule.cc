@@ -1,6 +1,31 @@
 #include "remat/core/schedule.h"
 
+#include <utility>
+
 namespace hotpack::remat {
+
+void ReleaseHostCopies(const Graph& graph, Schedule* schedule) {
+  std::vector<Action>& actions = schedule->actions;
+  std::vector<bool> read(graph.storages.size()), removed(actions.size()), last(actions.size());
+  for (size_t i = actions.size(); i-- > 0;) {
+    const Action& action = actions[i];
+    if (action.kind == ActionKind::kRun) continue;
+    const size_t id = At(action.target);
+    if (action.kind == ActionKind::kPrefetch && !read[id]) last[i] = read[id] = true;
+    if (action.kind == ActionKind::kForget) removed[i] = true;
+    if (action.kind != ActionKind::kOffload) continue;
+    removed[i] = !read[id] && !(graph.storages[id].held && graph.storages[id].movable);
+    read[id] = false;
+  }
+  std::vector<Action> kept;
+  kept.reserve(actions.size());
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (removed[i]) continue;
+    kept.push_back(std::move(actions[i]));
+    if (last[i]) kept.push_back({ActionKind::kForget, kept.back().target});
+  }
+  actions = std::move(kept);
+}
 
 Schedule Baseline(const Graph& graph, Release release) {
   const size_t operators = graph.operators.size();

@@ -33,6 +33,11 @@ struct Schedule {
   std::vector<OperatorId> saved_states;
 };
 
+// Frees the host's copies that nothing reads again, and makes none that nothing reads: removes each offload without a
+// later prefetch of it, and discards each copy after its last prefetch. Earlier forgets are replaced. Copies of what
+// the program holds are made in any case. The plan is as valid as before and no slower. O(actions).
+void ReleaseHostCopies(const Graph& graph, Schedule* schedule);
+
 enum class Release : uint8_t { kAfterLastUse, kAsTheProgram };
 
 // Returns the program as it is: each operator once, in order, nothing in place. A storage is dropped after its last

@@ -102,6 +102,8 @@ class Builder {
     }
     const GapAction way = ways_[static_cast<size_t>(gap)];
     if (way == GapAction::kKeep || hold_until_[static_cast<size_t>(value)] > after) return;
+    const Storage& storage = graph_.storages[static_cast<size_t>(Of(value).storage)];
+    if (way != GapAction::kOffload && storage.held && storage.movable) return;
     if (way == GapAction::kOffload) {
       Copy(value);
     } else {

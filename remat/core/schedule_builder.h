@@ -38,7 +38,7 @@ struct BuiltSchedule {
 //     would overwrite contents that are still wanted.
 //  4. `may_run_again`, by operator; null: all may. Results of the others are held as long as values are recomputed from
 //     them.
-//  5. Storages are dropped after their last use.
+//  5. Storages are dropped after their last use. What the program holds is never dropped without a copy on the host.
 //  6. Memory is taken over in place where the graph allows it, the operand is used up, and the sizes are equal.
 BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std::vector<GapAction>& ways,
                             const Machine& machine = {}, const std::vector<bool>* may_run_again = nullptr);

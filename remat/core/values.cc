@@ -34,7 +34,8 @@ Values ValuesOf(const Graph& graph) {
   for (size_t v = 0; v < result.values.size(); ++v) {
     Value& value = result.values[v];
     value.first_gap = static_cast<GapId>(result.gaps.size());
-    const bool held = graph.storages[static_cast<size_t>(value.storage)].held;
+    const Storage& storage = graph.storages[static_cast<size_t>(value.storage)];
+    const bool held = storage.held && !storage.movable;
     OperatorId after = value.maker;
     const auto add = [&](OperatorId before) {
       result.gaps.push_back({static_cast<ValueId>(v), held ? before - 1 : after, before});

@@ -30,8 +30,8 @@ struct Value {
 
 struct Gap {
   ValueId value;
-  // Its maker or a use; -1: the beginning. Of a storage that the program holds: before - 1, since no operator finds the
-  // storage without its contents.
+  // Its maker or a use; -1: the beginning. Of a storage that the program holds and that may not move: before - 1, since
+  // no operator finds the storage without its contents.
   OperatorId after;
   OperatorId before;  // the next use; the number of operators: the end
 };

@@ -51,7 +51,8 @@ class Walk {
       case ActionKind::kRun:
         return Run(action);
       case ActionKind::kDrop:
-        if (IsHeld(action.target)) return Text(action.target, "is dropped while the program holds it");
+        if (IsHeld(action.target) && !IsParked(action.target))
+          return Text(action.target, "is dropped while the program holds it");
         if (device_.erase(action.target) == 0) return Text(action.target, "is dropped and has no memory");
         return "";
       case ActionKind::kOffload: {
@@ -68,6 +69,8 @@ class Walk {
         return "";
       }
       case ActionKind::kForget:
+        if (IsHeld(action.target) && !device_.contains(action.target))
+          return Text(action.target, "is forgotten while the program holds it");
         return host_.erase(action.target) == 0 ? Text(action.target, "is forgotten and is not on the host") : "";
     }
     return "no such action";
@@ -101,6 +104,13 @@ class Walk {
     return newest_ < released;
   }
 
+  // Whether the storage may leave, because the host has the contents that the device has.
+  bool IsParked(StorageId id) const {
+    const auto here = device_.find(id), there = host_.find(id);
+    return graph_.storages[static_cast<size_t>(id)].movable && here != device_.end() && there != host_.end() &&
+           here->second == there->second;
+  }
+
   static bool InOrder(OperatorId op, OperatorId* last) { return std::exchange(*last, op) < op; }
 
   std::string Run(const Action& action) {
@@ -126,6 +136,7 @@ class Walk {
     for (int32_t pair : action.in_place) {
       if (pair < 0 || static_cast<size_t>(pair) >= op.in_place.size()) return says("has no such pair in place");
       const InPlace& in_place = op.in_place[static_cast<size_t>(pair)];
+      if (IsHeld(in_place.read)) return says("takes over ", Text(in_place.read, "while the program holds it"));
       if (device_.erase(in_place.read) == 0) return says("gives one memory away twice");
       if (device_.contains(in_place.made)) return says("works in place, but ", Text(in_place.made, "has memory"));
     }

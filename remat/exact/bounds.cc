@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kBranchedOperators = 40'000;
 
 // Divides the program into `points` stretches. Returns for each the operator at which most bytes are wanted or
-// resident, if they exceed the budget.
-std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points) {
+// resident, if they exceed the budget; with `swap` also that at which most bytes cannot be recomputed. Ascending.
+std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points, bool swap = false) {
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   std::vector<Bytes> load(static_cast<size_t>(operators) + 1);
   for (const Value& value : values.values) {
@@ -26,6 +26,7 @@ std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes b
     load[static_cast<size_t>(last) + 1] -= graph.storages[static_cast<size_t>(value.storage)].bytes;
   }
   for (size_t i = 1; i < load.size(); ++i) load[i] += load[i - 1];
+  const std::vector<Bytes> unique = swap ? LeastByOperator(graph, false) : std::vector<Bytes>();
   std::vector<OperatorId> found;
   for (int p = 0; p < points; ++p) {
     const auto begin = static_cast<OperatorId>(int64_t{operators} * p / points),
@@ -37,6 +38,11 @@ std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes b
       if (here > most) most = here, best = op;
     }
     if (best >= 0) found.push_back(best);
+    if (unique.empty() || begin == end) continue;
+    const auto other =
+        static_cast<OperatorId>(std::max_element(unique.begin() + begin, unique.begin() + end) - unique.begin());
+    if (other == best || unique[static_cast<size_t>(other)] <= budget) continue;
+    found.insert(best > other ? found.end() - 1 : found.end(), other);
   }
   return found;
 }
@@ -100,51 +106,87 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
   return bound;
 }
 
-// Times of copies at a cut. `first`: the time up to the end of the cut's operator. `own`: that operator's time.
-struct Copies {
-  Nanoseconds first = 0, own = 0;
-  Machine machine;
+// The least time of the stretches between points, with copies (bounds.h).
+class BoundWithCopies {
+ public:
+  BoundWithCopies(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options)
+      : graph_(graph),
+        values_(values),
+        budget_(budget),
+        options_(options),
+        order_(graph, values, options.keeps_order) {}
 
-  // Returns a bound on the step's time if so many bytes are absent at the cut. It is slightly low, because the
-  // simulator rounds each copy up and doubles do not.
-  Nanoseconds Time(Bytes away) const {
-    const double back = static_cast<double>(away) / machine.bytes_per_ns_to_device;
-    const double out = static_cast<double>(away) / machine.bytes_per_ns_to_host;
-    return static_cast<Nanoseconds>(std::max(static_cast<double>(first) + back, static_cast<double>(own) + back + out) *
-                                    (1 - 1e-12));
+  TimeBound Run(const std::vector<OperatorId>& points) {
+    const Clock clock(options_.time_limit_ns);
+    const auto end = static_cast<OperatorId>(graph_.operators.size());
+    const size_t count = points.size();
+    // By point: the least time from the end of its operator to the end of the step, and up to the end of that operator
+    // plus that time.
+    std::vector<double> behind(count, 0), whole(count, 0);
+    std::vector<size_t> next(count, count), next_of_whole(count, count);
+    const auto add = [&](size_t i, size_t j, double rest) {
+      PointCut cut(graph_, values_, order_, points[i], j == count ? end : points[j]);
+      const Stretch stretch = Between(points[i], j == count ? end : points[j]);
+      if (const double time = Time(&cut, stretch, false) + rest; time > behind[i]) behind[i] = time, next[i] = j;
+      if (const double time = Time(&cut, stretch, true) + rest; time > whole[i]) whole[i] = time, next_of_whole[i] = j;
+    };
+    for (size_t i = count; i-- > 0 && !clock.IsOver();) add(i, count, 0);
+    for (size_t i = count; i-- > 0;) {
+      for (size_t j = i + 1; j < count && !clock.IsOver(); ++j) add(i, j, behind[j]);
+    }
+    TimeBound bound = {TotalCost(graph_), {}};
+    const auto best = static_cast<size_t>(std::max_element(whole.begin(), whole.end()) - whole.begin());
+    if (count == 0) return bound;
+    // Slightly less, since doubles round.
+    const auto time = static_cast<Nanoseconds>(whole[best] * (1 - 1e-9)) - 1;
+    if (time <= bound.time) return bound;
+    bound.time = time;
+    for (size_t i = best; i < count; i = i == best ? next_of_whole[i] : next[i]) bound.points.push_back(points[i]);
+    return bound;
   }
+
+ private:
+  // Costs of operators that certainly run first up to a point without it, at it, and behind it up to the next one.
+  struct Stretch {
+    double before = 0, at = 0, behind = 0;
+    bool is_last = false;
+  };
+
+  Stretch Between(OperatorId from, OperatorId to) const {
+    const std::vector<bool> before = order_.Before(from), behind = order_.Behind(from), by = order_.Before(to);
+    Stretch stretch = {.at = static_cast<double>(graph_.operators[static_cast<size_t>(from)].cost)};
+    stretch.is_last = static_cast<size_t>(to) == graph_.operators.size();
+    for (size_t op = 0; op < before.size(); ++op) {
+      const auto cost = static_cast<double>(graph_.operators[op].cost);
+      if (before[op]) stretch.before += cost;
+      if (behind[op] && by[op]) stretch.behind += cost;
+    }
+    stretch.before -= stretch.at;
+    return stretch;
+  }
+
+  // With `whole` also the time up to the end of the point's operator.
+  double Time(PointCut* cut, const Stretch& stretch, bool whole) const {
+    constexpr int kRounds = 12;
+    const double in = options_.machine.bytes_per_ns_to_device, out = options_.machine.bytes_per_ns_to_host;
+    const auto total = static_cast<double>(TotalCost(graph_));
+    return cut->LeastCost(
+        budget_,
+        [&](double away, double again) {
+          const double behind = std::max(stretch.behind + again, away / in);
+          if (!whole) return behind;
+          const double time = std::max(stretch.before, away / out) + stretch.at + behind;
+          return stretch.is_last ? std::max(time, total + again) : time;
+        },
+        kRounds);
+  }
+
+  const Graph& graph_;
+  const Values& values_;
+  const Bytes budget_;
+  const BoundOptions& options_;
+  const RunOrder order_;
 };
-
-// Returns the best bound with copies, if it is above `known`. With fewer than `away` bytes absent the cut takes no less
-// time. With more the copies take no less. So for each `away` the lesser of both is a bound.
-Nanoseconds WithCopies(const Graph& graph, PointCut* cut, Bytes budget, const Copies& copies, Nanoseconds known) {
-  const Nanoseconds total = TotalCost(graph);
-  Nanoseconds best = known;
-  Bytes few = 0, many = std::max<Bytes>(cut->AllHeld() - budget, 0);
-  while (few < many) {
-    // Finds the first one whose copies take more than `known`. No better bound is below it.
-    Bytes low = few, high = many;
-    while (low < high) {
-      const Bytes middle = low + (high - low) / 2;
-      if (copies.Time(middle) > best) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    if (low >= many) break;
-    const Bytes away = low + (many - low) / 2;
-    const std::optional<Nanoseconds> again = cut->Time(budget + away);
-    const Nanoseconds copied = copies.Time(away);
-    best = std::max(best, again ? std::min(total + *again, copied) : copied);
-    if (!again || total + *again > copied) {
-      few = away + 1;
-    } else {
-      many = away;
-    }
-  }
-  return best;
-}
 
 }  // namespace
 
@@ -162,20 +204,10 @@ Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& o
 absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, Bytes budget,
                                     const BoundOptions& options) {
   if (const Bytes least = LeastMemory(graph, options.swap); budget < least) return NoPlan(budget, least, false);
+  const std::vector<OperatorId> points = Points(graph, values, budget, options.points, options.swap);
+  if (options.swap) return BoundWithCopies(graph, values, budget, options).Run(points);
   const RunOrder order(graph, values, options.keeps_order);
-  const std::vector<OperatorId> points = Points(graph, values, budget, options.points);
-  if (!options.swap) return WithoutCopies(graph, values, budget, order, options, points);
-  const Clock clock(options.time_limit_ns);
-  TimeBound bound = {TotalCost(graph), {}};
-  for (size_t i = 0; i < points.size() && !clock.IsOver(); ++i) {
-    PointCut cut(graph, values, order, points[i], static_cast<OperatorId>(graph.operators.size()));
-    Copies copies = {0, graph.operators[static_cast<size_t>(points[i])].cost, options.machine};
-    const std::vector<bool> before = order.Before(points[i]);
-    for (size_t op = 0; op < before.size(); ++op) copies.first += before[op] ? graph.operators[op].cost : 0;
-    const Nanoseconds time = WithCopies(graph, &cut, budget, copies, bound.time);
-    if (time > bound.time) bound = {time, {points[i]}};
-  }
-  return bound;
+  return WithoutCopies(graph, values, budget, order, options, points);
 }
 
 }  // namespace hotpack::remat

@@ -29,9 +29,15 @@
 // Simplifications that only lower the bound: operands changed in place are not resident afterwards, operands read in
 // place need not be, and several contents of one storage may count as resident.
 //
-// With copies to the host: y bytes may be absent at k without being recomputed. They are copied out before k and back
-// behind it. So the step takes at least the time before k + y / bandwidth to the device, and at least the cost of k + y
-// / each bandwidth. The bound is the minimum over y of the greater of that and of the cut with y bytes more.
+// With copies to the host: y bytes may be absent at k without being recomputed. They are copied out before k, and back
+// behind it and before they are used. Let y and the reruns R(y) be those of values wanted up to the first run of l.
+// Then
+//
+//   time up to the end of k            at least  max(operators before k, y / bandwidth to the host) + k
+//   time from there to the end of l    at least  max(operators behind k up to l + R(y), y / bandwidth to the device)
+//
+// The second bounds of disjoint stretches add up, behind the first bound of the first stretch. Of each stretch the
+// least over y counts.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +50,8 @@
 namespace hotpack::remat {
 
 struct BoundOptions {
-  // Covers only plans whose first runs are in the program's order, as all planners' here are. The bound is higher.
+  // Covers only plans whose first runs are in the program's order, as all planners' here are. The bound is higher. It
+  // then knows what the program holds (Storage::held): that stays on the device, or moves to the host if it may.
   bool keeps_order = false;
   // Also covers plans with copies to the host.
   bool swap = false;

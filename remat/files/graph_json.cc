@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <queue>
 #include <set>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "remat/files/update_parts.h"
 
 namespace hotpack::remat {
 namespace {
@@ -218,6 +220,8 @@ class Reader {
     object.Find("comment");
     Done(object);
     if (recorded_) {
+      graph_.updates = ReadUpdates(document, graph_);
+      HoldUntilOverwritten();
       AddReleases();
     } else {
       Sort(&graph_);
@@ -247,6 +251,8 @@ class Reader {
     if (recorded_) {
       storage.held = object.Flag("held");
       AddRelease(&object);
+      const std::string kind = object.Text("kind", "");
+      storage.movable = storage.kept && (kind == "parameter" || kind == "gradient" || kind == "optimizer_state");
     }
     Done(object);
     if (!ids_.emplace(storage.name, static_cast<StorageId>(number)).second) {
@@ -317,6 +323,18 @@ class Reader {
     return place.empty() ? name : absl::StrCat(name, " (", place, ")");
   }
 
+  // What the program holds stays until other contents take its place, used or not: to write it is to change it.
+  void HoldUntilOverwritten() {
+    std::vector<bool> has(graph_.storages.size());
+    for (size_t id = 0; id < has.size(); ++id) has[id] = graph_.storages[id].given;
+    for (Operator& op : graph_.operators) {
+      const auto holds = [&](StorageId id) { return has[At(id)] && graph_.storages[At(id)].held; };
+      std::copy_if(op.writes.begin(), op.writes.end(), std::back_inserter(op.updates), holds);
+      std::erase_if(op.writes, holds);
+      for (StorageId id : op.writes) has[At(id)] = true;
+    }
+  }
+
   // Contents that the program holds beyond their last use get one more use where it frees them. An operator that costs
   // nothing stands for that.
   //
@@ -346,6 +364,11 @@ class Reader {
       Operator release = {.name = "release", .reads = freed[i], .phase = phase, .once = true};
       for (StorageId id : freed[i]) last[static_cast<size_t>(id)] = kNever;  // marks them
       operators.push_back(std::move(release));
+    }
+    for (DivisibleUpdate& update : graph_.updates) {
+      const bool is_last = At(update.end) == count;
+      update.end = is_last ? static_cast<OperatorId>(operators.size()) : at[At(update.end)];
+      update.begin = at[At(update.begin)];
     }
     graph_.operators = std::move(operators);
     for (size_t id = 0; id < graph_.storages.size(); ++id) {

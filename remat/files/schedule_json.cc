@@ -66,13 +66,28 @@ std::string Read(const Json& document, const Graph& graph, Schedule* schedule) {
   return "";
 }
 
+// Returns the keys of a plan whose updates are in slices.
+std::string SlicesText(const Graph& graph, const PlanSlices& slices) {
+  if (slices.bytes == 0) return "";
+  Json lists = Json::array();
+  for (const std::vector<StorageId>& slice : slices.storages) {
+    Json& names = lists.emplace_back(Json::array());
+    for (StorageId id : slice) {
+      const Storage& storage = graph.storages[At(id)];
+      if (storage.given && storage.kept && storage.held) names.push_back(storage.name);  // parameters
+    }
+  }
+  return absl::StrCat(",\n \"slice_bytes\": ", slices.bytes,
+                      ", \"slices\": ", lists.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 }  // namespace
 
-std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule) {
-  std::string text =
-      absl::StrCat("{\"format\": \"", kFormat, "\", \"version\": ", kVersion,
-                   ", \"operators\": ", graph.operators.size(), ", \"storages\": ", graph.storages.size(),
-                   ",\n \"saved_states\": ", Json(schedule.saved_states).dump(), ",\n \"actions\": [");
+std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule, const PlanSlices& slices) {
+  std::string text = absl::StrCat("{\"format\": \"", kFormat, "\", \"version\": ", kVersion,
+                                  ", \"operators\": ", graph.operators.size(),
+                                  ", \"storages\": ", graph.storages.size(), SlicesText(graph, slices),
+                                  ",\n \"saved_states\": ", Json(schedule.saved_states).dump(), ",\n \"actions\": [");
   const char* separator = "\n  ";
   for (const Action& action : schedule.actions) {
     Json json = {kKinds[static_cast<size_t>(action.kind)], action.target};
@@ -81,6 +96,16 @@ std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule) {
     separator = ",\n  ";
   }
   return text + "]}\n";
+}
+
+absl::StatusOr<Bytes> SliceBytesOfPlan(std::string_view text, std::string_view file) {
+  const std::string name(file);
+  const Json document = Json::parse(text, nullptr, false);
+  if (document.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(name, ": no JSON"));
+  const auto found = document.is_object() ? document.find("slice_bytes") : document.end();
+  if (found == document.end()) return 0;
+  if (!IsNumber(*found, INT64_MAX)) return absl::InvalidArgumentError(absl::StrCat(name, ": slice_bytes is no size"));
+  return found->get<Bytes>();
 }
 
 absl::StatusOr<Schedule> ParseScheduleJson(std::string_view text, std::string_view file, const Graph& graph) {

@@ -10,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "remat/core/graph.h"
@@ -17,7 +18,18 @@
 
 namespace hotpack::remat {
 
-std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule);
+// Of a graph whose updates are in slices (remat/core/update_slices.h).
+struct PlanSlices {
+  Bytes bytes = 0;  // of SliceUpdates(); 0: no slices
+  std::vector<std::vector<StorageId>> storages = {};
+};
+
+// Returns the text of a plan. With slices it has `slice_bytes`, and `slices`: the parameters of each.
+std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule, const PlanSlices& slices = {});
+
+// Returns the size of the slices of the plan in a text; 0: it has none. InvalidArgument with one line if the text is no
+// JSON, or the size is none.
+absl::StatusOr<Bytes> SliceBytesOfPlan(std::string_view text, std::string_view file);
 
 // Returns the schedule of a text. Errors are one line, "NAME: reason". One error is a plan of another graph, by the
 // numbers of operators and storages. Whether the actions are possible is checked by the verifier, not here.

@@ -37,7 +37,9 @@ BudgetFitter::State::State(const Graph& graph, const Values& values, const Machi
   }
   for (size_t g = 0; g < values.gaps.size(); ++g) {
     const Gap& gap = values.gaps[g];
-    can_go_[g] = gap.before > gap.after + 1 && bytes_[At(gap.value)] > 0 && CanBeMade(gap.value, gap.before, 0);
+    const Storage& storage = graph.storages[At(values.values[At(gap.value)].storage)];
+    can_go_[g] = gap.before > gap.after + 1 && bytes_[At(gap.value)] > 0 && !(storage.held && storage.movable) &&
+                 CanBeMade(gap.value, gap.before, 0);
   }
   for (size_t i = 0; i < graph.operators.size(); ++i) starts_[i + 1] = starts_[i] + graph.operators[i].cost;
 }
@@ -51,10 +53,11 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
   asked_ = *choice;
   evictions_ = 0;
   copies_.fetches.clear();
-  if (std::find(asked_.ways.begin(), asked_.ways.end(), GapAction::kOffload) != asked_.ways.end()) {
+  const bool evicts_to_host = options.may_evict && options.copy_price >= 0;
+  if (evicts_to_host || std::find(asked_.ways.begin(), asked_.ways.end(), GapAction::kOffload) != asked_.ways.end()) {
     copies_.needs.assign(graph_.operators.size() + 1, 0);
     copies_.begins = starts_;
-    if (options.fetching == Fetching::kWithRoom) {
+    if (options.fetching == Fetching::kWithRoom || evicts_to_host) {
       copies_.take_time = false;
       const bool whole = RunUntilSettled(nullptr);
       copies_.take_time = true;
@@ -75,7 +78,8 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
           .over = over_,
           .time = std::max({clock_, copies_.to_host, copies_.to_device}),
           .peak = peak_,
-          .evictions = evictions_};
+          .evictions = evictions_,
+          .copies = copies_.count};
 }
 
 bool BudgetFitter::State::RunUntilSettled(Schedule* schedule) {
@@ -139,7 +143,7 @@ void BudgetFitter::State::Reset(Schedule* schedule) {
   missed_.clear();
   copies_.deferred.clear();
   copies_.next_fetch = 0;
-  copies_.host_bytes = 0;
+  copies_.host_bytes = copies_.count = 0;
   copies_.to_host = copies_.to_device = 0;
   live_ = peak_ = 0;
   clock_ = 0;

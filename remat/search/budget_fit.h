@@ -41,6 +41,9 @@ struct FitOptions {
   double noise = 0;   // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
   uint64_t seed = 1;  // of the noise
   Fetching fetching = Fetching::kWithRoom;
+  // Evicted values may also go to the host. A copy out and back then counts as this part of its time, beyond the time
+  // that an operator waits for it; ≥ 0. Negative: they are only recomputed.
+  double copy_price = -1;
   bool may_evict = true;  // false: evicts nothing; `over` says by how much the plan is too large
   // Plans that take longer are given up.
   Nanoseconds max_time = INT64_MAX;
@@ -56,6 +59,7 @@ struct BudgetFit {
   Nanoseconds time = 0;   // as Simulate() reports it
   Bytes peak = 0;         // bytes, the most live at once
   int64_t evictions = 0;  // evictions in addition to the choice
+  int64_t copies = 0;     // copies to the host
 };
 
 // Turns choices into plans within a budget. Not thread-safe.

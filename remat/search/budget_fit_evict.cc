@@ -36,6 +36,7 @@ void BudgetFitter::State::Copy(ValueId value, GapId gap) {
     const Bytes more = host_[At(storage)] == kNoValue ? bytes_[At(value)] : 0;
     if (copies_.host_bytes + more > machine_.host_memory) return;
     copies_.host_bytes += more;
+    ++copies_.count;
     host_[At(storage)] = value;
     copies_.to_host = std::max(copies_.to_host, copies_.made[At(storage)]) +
                       CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_host);
@@ -156,7 +157,21 @@ Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
 bool BudgetFitter::State::IsVictim(ValueId value, GapId gap) const {
   if (pins_[At(value)] > 0) return false;
   if (gap >= 0 && host_[At(Of(value).storage)] == value) return true;
-  return gap >= 0 ? can_go_[At(gap)] : MayRunAgain(Of(value).maker);
+  return gap >= 0 ? can_go_[At(gap)] || MayGoToHost(value, gap) : MayRunAgain(Of(value).maker);
+}
+
+bool BudgetFitter::State::MayGoToHost(ValueId value, GapId gap) const {
+  return options_->copy_price >= 0 && gap >= 0 && can_swap(gap) && !again_[At(value)] &&
+         copies_.host_bytes + bytes_[At(value)] <= machine_.host_memory;
+}
+
+Nanoseconds BudgetFitter::State::CopyCostOf(ValueId value) const {
+  const auto bytes = static_cast<double>(bytes_[At(value)]);
+  const double out = bytes / machine_.bytes_per_ns_to_host, in = bytes / machine_.bytes_per_ns_to_device;
+  const auto price = static_cast<Nanoseconds>(options_->copy_price * (out + in));
+  if (!copies_.take_time) return price;
+  const Nanoseconds begin = std::max(copies_.to_host, copies_.made[At(Of(value).storage)]);
+  return price + std::max<Nanoseconds>(0, begin + static_cast<Nanoseconds>(out) - clock_);
 }
 
 void BudgetFitter::State::Sort() {
@@ -167,11 +182,18 @@ void BudgetFitter::State::Sort() {
     if (!IsVictim(value, gap)) continue;
     const OperatorId next = gap >= 0 ? values_.gaps[At(gap)].before : Until(value);
     const double waits = 1 + static_cast<double>(starts_[At(next)]) - now;
-    double score = std::log(1 + static_cast<double>(CostOf(value))) - std::log(static_cast<double>(bytes_[At(value)])) -
+    const bool on_host = host_[At(Of(value).storage)] == value;
+    const bool may_run = on_host || gap < 0 || can_go_[At(gap)];
+    Nanoseconds cost = may_run ? CostOf(value) : INT64_MAX;
+    bool to_host = false;
+    if (!on_host && MayGoToHost(value, gap)) {
+      if (const Nanoseconds copy = CopyCostOf(value); copy < cost) cost = copy, to_host = true;
+    }
+    double score = std::log(1 + static_cast<double>(cost)) - std::log(static_cast<double>(bytes_[At(value)])) -
                    options_->wait * std::log(std::max(1.0, waits));
     if (options_->noise > 0) score += options_->noise * Drawn(options_->seed, static_cast<uint64_t>(value));
     if (hold_ != nullptr && gap >= 0 && (*hold_)[At(gap)]) score += 1e6;
-    queue_.push_back({score, value, gap});
+    queue_.push_back({score, value, gap, to_host});
   }
   std::sort(queue_.begin(), queue_.end(), [](const Victim& a, const Victim& b) {
     return a.score != b.score ? a.score > b.score : a.value > b.value;
@@ -210,7 +232,7 @@ bool BudgetFitter::State::Evict(Bytes bytes) {
     if (const auto copy = NextCopied(); copy != copies_.copying.end()) {
       // Waiting for a copy may cost less than recomputing another value.
       const Nanoseconds wait = copies_.copied[At(Of(copy->first).storage)] - clock_;
-      if (!victim || wait <= CostOf(victim->value)) {
+      if (!victim || wait <= (victim->to_host ? CopyCostOf(victim->value) : CostOf(victim->value))) {
         if (victim) queue_.push_back(*victim);
         const ValueId value = copy->first;
         copies_.copying.erase(copy);
@@ -219,7 +241,11 @@ bool BudgetFitter::State::Evict(Bytes bytes) {
       }
     }
     if (!victim) return false;
-    if (victim->gap >= 0) {
+    if (victim->to_host) {
+      (*ways_)[At(victim->gap)] = GapAction::kOffload;
+      Copy(victim->value, victim->gap);
+      copies_.copying.pop_back();
+    } else if (victim->gap >= 0) {
       GapAction& way = (*ways_)[At(victim->gap)];
       const bool copied = host_[At(Of(victim->value).storage)] == victim->value;
       way = copied                      ? GapAction::kOffload

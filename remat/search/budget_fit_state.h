@@ -114,8 +114,12 @@ class BudgetFitter::State {
     double score;
     ValueId value;
     GapId gap;
+    bool to_host;
   };
   bool IsVictim(ValueId value, GapId gap) const;
+  // Whether an eviction in the gap may copy the value to the host, and what that costs.
+  bool MayGoToHost(ValueId value, GapId gap) const;
+  Nanoseconds CopyCostOf(ValueId value) const;
   void Sort();
 
   // Returns the resident value whose pending copy to the host ends first, or end().
@@ -161,6 +165,7 @@ class BudgetFitter::State {
     std::vector<Nanoseconds> begins;
     std::vector<ValueId> fetch_now;
     Bytes host_bytes = 0;
+    int64_t count = 0;                       // to the host
     Nanoseconds to_host = 0, to_device = 0;  // when each engine has ended the work issued so far
   } copies_;
   std::vector<int32_t> next_use_;  // by value: index of its next use after the present operator

@@ -101,9 +101,10 @@ double Search::State::Elapsed() const {
 }
 
 void Search::State::Remember(const BudgetFit& fitted, const FitOptions& options, const Decisions& asked) {
-  if (!fitted.fits || !IsBetter(fitted.time, false)) return;
+  if (!fitted.fits || !IsBetter(fitted.time, fitted.copies, false)) return;
   best_.fits = true;
   best_.time = fitted.time;
+  best_.copies = fitted.copies;
   best_.peak = fitted.peak;
   best_recipe_ = {options, asked, hold_};
 }
@@ -120,15 +121,16 @@ bool Search::State::Passes(const Recipe& recipe) {
 
 void Search::State::LookAt(const Standing& plan) {
   constexpr double kShare = 0.3;  // of the time so far
-  if (!options_->passes || plan.over > 0 || !IsBetter(plan.time, true)) return;
+  if (!options_->passes || plan.over > 0 || !IsBetter(plan.time, plan.copies, true)) return;
   if (looking_ > kShare * (std::chrono::steady_clock::now() - begin_)) return;
   const Recipe recipe = {
       {.budget = options_->budget, .fetching = plan.fetching, .may_evict = false}, plan.choice, hold_};
   Decisions choice = recipe.choice;
   const BudgetFit fitted = fitter_.Fit(recipe.options, &choice, &recipe.hold);
-  if (!fitted.fits || !IsBetter(fitted.time, true) || !Passes(recipe)) return;
+  if (!fitted.fits || !IsBetter(fitted.time, fitted.copies, true) || !Passes(recipe)) return;
   best_.fits = best_.passes = true;
   best_.time = fitted.time;
+  best_.copies = fitted.copies;
   best_.peak = fitted.peak;
   best_recipe_ = recipe;
   passed_ = plan;
@@ -220,6 +222,7 @@ void Search::State::CopyLess(double until) {
       const BudgetFit fitted = fitter_.Fit(options, &done, &hold_);
       if (!fitted.fits || fitted.time > best_.time) continue;
       best_.time = fitted.time;
+      best_.copies = fitted.copies;
       best_.peak = fitted.peak;
       best_recipe_ = {options, std::move(asked), hold_};
       choice = std::move(done);
@@ -230,7 +233,7 @@ void Search::State::CopyLess(double until) {
     best_recipe_ = recipe;
     return;
   }
-  now_ = {std::move(choice), 0, best_.time, options.fetching};
+  now_ = {std::move(choice), 0, best_.time, options.fetching, best_.copies};
   BestStanding() = now_;
   is_new_ = !best_.passes;
 }
@@ -249,6 +252,7 @@ bool Search::State::Step(Nanoseconds worse) {
   options.max_over = now_.over;
   if (now_.over == 0) options.max_time = now_.time + worse;
   options.wait = 0.25 * static_cast<double>(Draw(6));
+  if (options_->swap) options.copy_price = DrawCopyPrice();
   Decisions asked = now_.choice;
   held_.clear();
   Change(&asked);
@@ -264,7 +268,7 @@ bool Search::State::Step(Nanoseconds worse) {
       Remember(fitted, options, asked);
     }
     if (now_.IsWorseThan(fitted, worse)) {
-      now_ = {std::move(choice), fitted.over, fitted.time, options.fetching};
+      now_ = {std::move(choice), fitted.over, fitted.time, options.fetching, fitted.copies};
       is_new_ = true;
     }
     if (now_.over == 0 && now_.time < BestStanding().time) BestStanding() = now_;
@@ -341,6 +345,11 @@ void Search::State::Change(Decisions* asked) {
       break;
     }
   }
+}
+
+double Search::State::DrawCopyPrice() {
+  constexpr double kPrices[] = {-1, 0, 0.02, 0.1, 0.3, 1};
+  return kPrices[Draw(std::size(kPrices))];
 }
 
 void Search::State::LetGo(GapId gap, Decisions* asked, bool swap) {

@@ -46,6 +46,7 @@ struct Found {
   Schedule schedule;
   Nanoseconds time = 0;
   Nanoseconds least_time = 0;  // of all plans that fit, whether they pass or not
+  int64_t copies = 0;          // to the host
   Bytes peak = 0;              // bytes; no arena for the plan is smaller
   int64_t steps = 0;
 };

@@ -30,7 +30,7 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
     fitted = next;
     choice = std::move(held);
   }
-  Standing standing = {std::move(choice), fitted.over, fitted.time, options.fetching};
+  Standing standing = {std::move(choice), fitted.over, fitted.time, options.fetching, fitted.copies};
   Standing& best = best_standing_[static_cast<size_t>(options.fetching)];
   if (standing.over == 0 && standing.time < best.time) best = standing;
   LookAt(standing);
@@ -40,6 +40,14 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
 void Search::State::Restart() {
   const Decisions nothing = NothingGoes(values_);
   if (options_->swap) {
+    for (const double price : {0.02, 0.3, 0.0, 0.1, 1.0}) {
+      for (const double wait : {1.0, 0.5, 0.0}) {
+        for (const Fetching fetching : {Fetching::kWithRoom, Fetching::kInTime}) {
+          if (Elapsed() > 0.1) break;
+          Begin(nothing, {.wait = wait, .fetching = fetching, .copy_price = price});
+        }
+      }
+    }
     BeginBySwaps();
     BeginOneByOne();
     CopyLess(TimeSpent() + 0.1);

@@ -45,6 +45,7 @@ class Search::State {
     Bytes over = INT64_MAX;
     Nanoseconds time = INT64_MAX;
     Fetching fetching = Fetching::kWithRoom;
+    int64_t copies = 0;
     bool IsThere() const { return over < INT64_MAX; }
     bool IsWorseThan(const BudgetFit& other, Nanoseconds worse) const {
       return std::pair(other.over, other.time) <= std::pair(over, over > other.over ? INT64_MAX : time + worse);
@@ -66,9 +67,10 @@ class Search::State {
   // Whether the best plan is optimal: it takes no longer than all operators one after the other.
   bool IsDone() const { return best_.fits && best_.time <= total_ && (best_.passes || !options_->passes); }
 
-  // Whether such a plan replaces the best one so far. A plan that passes replaces all that do not.
-  bool IsBetter(Nanoseconds time, bool passes) const {
-    return !best_.fits || std::pair(!passes, time) < std::pair(!best_.passes, best_.time);
+  // Whether such a plan replaces the best one so far. A plan that passes replaces all that do not. At equal time fewer
+  // copies are better.
+  bool IsBetter(Nanoseconds time, int64_t copies, bool passes) const {
+    return !best_.fits || std::tuple(!passes, time, copies) < std::tuple(!best_.passes, best_.time, best_.copies);
   }
   void Remember(const BudgetFit& fitted, const FitOptions& options, const Decisions& asked);
 
@@ -131,6 +133,9 @@ class Search::State {
   // do not run again.
   void HoldSources(GapId gap, Decisions* choice, Sources sources);
   Sources DrawSources() { return static_cast<Sources>(1 + Draw(3)); }
+
+  // Returns what a copy counts in comparisons (FitOptions::copy_price): one of a few numbers.
+  double DrawCopyPrice();
 
   Standing& BestStanding() { return best_standing_[static_cast<size_t>(now_.fetching)]; }
 

@@ -97,6 +97,61 @@ TEST(GraphJsonTest, FaultsOfARecordedStep) {
   EXPECT_EQ(fault("hotpack-step", "hotpack-graph"), "g: w: 'released' is not known");
 }
 
+// Two parameters, the update of both in one call, and a scalar that both parts read.
+constexpr const char* kUpdate = R"({"format": "hotpack-step", "version": 1,
+  "storages": [{"name": "a", "bytes": 8, "kind": "parameter", "given": true, "kept": true, "held": true},
+               {"name": "b", "bytes": 8, "kind": "parameter", "given": true, "kept": true, "held": true},
+               {"name": "a.grad", "bytes": 8, "kind": "gradient", "kept": true, "held": true},
+               {"name": "b.grad", "bytes": 8, "kind": "gradient", "given": true, "kept": true, "held": true},
+               {"name": "t", "bytes": 8, "kind": "temporary", "held": true, "released": 3},
+               {"name": "u", "bytes": 8, "kind": "temporary", "held": true, "released": 3},
+               {"name": "rate", "bytes": 4, "kind": "input"}],
+  "operators": [{"name": "mm", "cost_ns": 5, "reads": ["a", "b"], "writes": ["a.grad", "b.grad"]},
+                {"name": "input", "cost_ns": 0, "writes": ["rate"]},
+                {"name": "add", "cost_ns": 2, "reads": ["a", "b", "a.grad", "b.grad"], "writes": ["t", "u"],
+                 "call": {"args": [[{"t": 0}, {"t": 1}], [{"t": 2}, {"t": 3}]], "results": [[{"t": 4}, {"t": 5}]]}},
+                {"name": "mul_", "cost_ns": 2, "reads": ["t", "u", "rate"], "updates": ["a", "b"],
+                 "call": {"args": [[{"t": 0}, {"t": 1}], [{"t": 4}, {"t": 5}], {"t": 6}], "results": [null]}}],
+  "tensors": [["a"], ["b"], ["a.grad"], ["b.grad"], ["t"], ["u"], ["rate"]],
+  "optimizers": [{"class": "SGD", "operators": [1, 4], "whole": null, "slices": [
+                   {"group": 0, "parameter": "a", "gradient": "a.grad", "state": []},
+                   {"group": 0, "parameter": "b", "gradient": "b.grad", "state": []}]}]})";
+
+TEST(GraphJsonTest, ThePartsOfAnUpdate) {
+  const absl::StatusOr<Graph> graph = ParseGraphJson(kUpdate, "step.json");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->updates.size(), 1u);
+  EXPECT_EQ(graph->updates[0].begin, 1);
+  EXPECT_EQ(graph->updates[0].end, 4);
+  EXPECT_EQ(graph->updates[0].parts, 2);
+  EXPECT_EQ(graph->updates[0].part_of, (std::vector<int32_t>{0, 1, 0, 1, 0, 1, -1}));
+  EXPECT_TRUE(graph->storages[0].movable && graph->storages[2].movable);
+  EXPECT_FALSE(graph->storages[4].movable || graph->storages[6].movable);
+  // What is held stays until it is overwritten.
+  EXPECT_EQ(graph->operators[0].writes, std::vector<StorageId>{2});
+  EXPECT_EQ(graph->operators[0].updates, std::vector<StorageId>{3});
+}
+
+TEST(GraphJsonTest, UpdatesThatStayWhole) {
+  const auto updates = [](const char* text, const char* instead) {
+    const std::string changed = absl::StrReplaceAll(kUpdate, {{text, instead}});
+    EXPECT_NE(changed, kUpdate) << text;
+    const absl::StatusOr<Graph> graph = ParseGraphJson(changed, "g");
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? graph->updates.size() : 99;
+  };
+  EXPECT_EQ(updates("\"class\"", "\"Class\""), 1u);
+  EXPECT_EQ(updates("\"whole\": null", "\"whole\": \"clips\""), 0u);
+  EXPECT_EQ(updates("\"whole\": null", "\"hole\": null"), 0u);
+  EXPECT_EQ(updates("[1, 4]", "[1, 9]"), 0u);
+  EXPECT_EQ(updates("[1, 4]", "[3, 1]"), 0u);
+  EXPECT_EQ(updates("[1, 4]", "7"), 0u);
+  EXPECT_EQ(updates("\"call\": {\"args\": [[{\"t\": 0}, {\"t\": 1}], [{\"t\": 4}", "\"c\": {\"args\": [[{\"t\": 4}"),
+            0u);
+  EXPECT_EQ(updates("{\"t\": 5}], {\"t\": 6}]", "{\"t\": 4}], {\"t\": 6}]"), 0u);  // both parts read t
+  EXPECT_EQ(updates("\"parameter\": \"b\"", "\"parameter\": \"c\""), 0u);
+}
+
 TEST(GraphJsonTest, FaultsAreOneLine) {
   const struct {
     const char* from;

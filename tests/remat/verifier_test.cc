@@ -47,6 +47,25 @@ TEST(VerifierTest, WhatTheProgramHolds) {
   EXPECT_EQ(FaultOf(graph, {Op(0), Drop(1), Op(0), Op(1)}), "action 1: " + held);
 }
 
+TEST(VerifierTest, WhatIsHeldMayMoveWithACopy) {
+  Graph graph = Chain(1);  // f1 loss b1
+  graph.storages[1].held = graph.storages[1].kept = graph.storages[1].movable = true;
+  graph.released_after.assign(graph.storages.size(), kNever);
+  const auto after = [&graph](std::vector<Action> actions) {
+    std::vector<Action> all = {Op(0), Op(1)};
+    all.insert(all.end(), actions.begin(), actions.end());
+    all.push_back(Op(2));
+    return FaultOf(graph, all);
+  };
+  EXPECT_EQ(after({Offload(1), Drop(1), Prefetch(1)}), "");
+  EXPECT_EQ(after({Drop(1), Op(0)}), "action 2: storage x1 is dropped while the program holds it");
+  EXPECT_EQ(after({Offload(1), Drop(1), {ActionKind::kForget, 1}, Op(0)}),
+            "action 4: storage x1 is forgotten while the program holds it");
+  EXPECT_EQ(after({Offload(1), {ActionKind::kForget, 1}, Drop(1)}),
+            "action 4: storage x1 is dropped while the program holds it");
+  EXPECT_EQ(after({Offload(1), Drop(1)}), "storage x1 is not on the device at the end");
+}
+
 TEST(VerifierTest, ContentsThatHaveChanged) {
   Graph graph = Chain(2);
   graph.operators[0].reads = {};

@@ -1,5 +1,6 @@
 // `hotpack plan` and `hotpack plan verify` as a user meets them.
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,63 @@ TEST_F(PlanCommandTest, CopiesInsteadOfComputing) {
   EXPECT_LE(plan["time"].get<double>(), plan["baseline_time"].get<double>() * 1.05);
   ExpectRefused({kGraph, "--budget", "15M", "--host-memory", "1", "--algorithm", "chen", "--bandwidth", "0"},
                 "--bandwidth: Value 0 not in range 0.001000 to 1000000.000000");
+}
+
+TEST_F(PlanCommandTest, LinksByName) {
+  const nlohmann::json slow = PlanJson({kGraph, "--budget", "15M", "--algorithm", "tflms", "--link", "pcie4"}),
+                       same = PlanJson({kGraph, "--budget", "15M", "--algorithm", "tflms", "--bandwidth", "25"});
+  EXPECT_EQ(slow["time"], same["time"]);
+  ExpectRefused({kGraph, "--link", "pcie9"}, "--link: pcie9 not in {pcie4,pcie5,nvlink-c2c}");
+  ExpectRefused({kGraph, "--link", "pcie4", "--bandwidth", "3"}, "--link excludes --bandwidth");
+}
+
+// Two parameters of 1 MiB with their gradients and states. The update makes a temporary of each.
+constexpr const char* kUpdate = R"({"format": "hotpack-step", "version": 1,
+  "storages": [
+    {"name": "a", "bytes": 1048576, "kind": "parameter", "given": true, "kept": true, "held": true},
+    {"name": "b", "bytes": 1048576, "kind": "parameter", "given": true, "kept": true, "held": true},
+    {"name": "a.grad", "bytes": 1048576, "kind": "gradient", "kept": true, "held": true},
+    {"name": "b.grad", "bytes": 1048576, "kind": "gradient", "kept": true, "held": true},
+    {"name": "a.m", "bytes": 1048576, "kind": "optimizer_state", "given": true, "kept": true},
+    {"name": "b.m", "bytes": 1048576, "kind": "optimizer_state", "given": true, "kept": true},
+    {"name": "t", "bytes": 1048576, "kind": "temporary"},
+    {"name": "u", "bytes": 1048576, "kind": "temporary"}],
+  "operators": [
+    {"name": "mm", "cost_ns": 1000000, "reads": ["a"], "writes": ["a.grad"], "phase": "backward"},
+    {"name": "mm", "cost_ns": 1000000, "reads": ["b"], "writes": ["b.grad"], "phase": "backward"},
+    {"name": "mul", "cost_ns": 1000, "reads": ["a.grad", "b.grad"], "writes": ["t", "u"], "phase": "update",
+     "call": {"args": [[{"t": 2}, {"t": 3}]], "results": [[{"t": 6}, {"t": 7}]]}},
+    {"name": "add_", "cost_ns": 1000, "reads": ["t", "u"], "updates": ["a.m", "b.m"], "phase": "update",
+     "call": {"args": [[{"t": 4}, {"t": 5}], [{"t": 6}, {"t": 7}]], "results": [null]}}],
+  "tensors": [["a"], ["b"], ["a.grad"], ["b.grad"], ["a.m"], ["b.m"], ["t"], ["u"]],
+  "optimizers": [{"class": "SGD", "operators": [2, 4], "whole": null, "slices": [
+    {"parameter": "a", "gradient": "a.grad", "state": ["a.m"]},
+    {"parameter": "b", "gradient": "b.grad", "state": ["b.m"]}]}]})";
+
+TEST_F(PlanCommandTest, AnUpdateInSlices) {
+  const std::string graph = Path("step.json"), file = Path("plan.json");
+  std::ofstream(graph) << kUpdate;
+  // Parameters, gradients and states are 6 MiB, and one temporary at a time is 1.
+  const nlohmann::json plan = PlanJson({graph, "--budget", "7M", "--out", file});
+  EXPECT_EQ(plan["slices"], 2);
+  EXPECT_EQ(plan["live_peak"], 7 << 20);
+  EXPECT_EQ(plan["program_peak"], 8 << 20);
+  EXPECT_EQ(plan["time"], plan["baseline_time"]);
+  const nlohmann::json written = nlohmann::json::parse(ReadFile(file));
+  EXPECT_EQ(written["slices"], nlohmann::json::parse(R"([["a"], ["b"]])"));
+  const Outcome verified = Plan({"verify", graph, file});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  const Outcome whole = Plan({graph, "--budget", "7M", "--slices", "0"});
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_THAT(whole.err, HasSubstr("every plan needs at least 8388608 (mul: 4194304 of its own, weights and state "
+                                   "4194304)"));
+  // Unused state leaves while the gradients are made.
+  EXPECT_EQ(Plan({graph, "--budget", "7M", "--swap", "--link", "pcie5"}).code, 0);
+}
+
+TEST_F(PlanCommandTest, MoreMemoryIsNoReasonForALargerArena) {
+  const int64_t without = PlanJson({kGraph})["arena"], with = PlanJson({kGraph, "--budget", "1GiB"})["arena"];
+  EXPECT_LE(with, without);
 }
 
 TEST_F(PlanCommandTest, BudgetsThatCannotBe) {

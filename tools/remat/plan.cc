@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
 #include "profiler/trace_file.h"
+#include "remat/core/update_slices.h"
 #include "remat/core/verifier.h"
 #include "remat/files/schedule_json.h"
 #include "remat/networks/generator.h"
@@ -85,7 +86,8 @@ void PrintPlaces(const std::vector<Place>& places) {
   if (places.size() > kMax) printf("             and %zu other places\n", places.size() - kMax);
 }
 
-void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
+void PrintJson(const PlanGraph& planned, const RematPlan& answer, Bytes budget) {
+  const Graph& graph = planned.graph;
   nlohmann::ordered_json object = {
       {"algorithm", answer.algorithm},
       {"budget", budget},
@@ -99,7 +101,8 @@ void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
       {"host_peak", answer.outcome.host_peak},
       {"seconds", answer.seconds},
       {"operators", graph.operators.size()},
-      {"program_peak", ProgramPeak(graph)},
+      {"program_peak", ProgramPeak(planned.program)},
+      {"slices", planned.slices.size()},
   };
   object["again"] = nlohmann::ordered_json::array();
   for (const Place& place : PlacesComputedAgain(graph, answer.schedule)) {
@@ -108,7 +111,8 @@ void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("%s\n", object.dump(2).c_str());
 }
 
-void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
+void Print(const PlanGraph& planned, const RematPlan& answer, Bytes budget) {
+  const Graph& graph = planned.graph;
   printf("graph        %s, %s\n", CountText(graph.operators.size(), "operator").c_str(),
          CountText(graph.storages.size(), "storage").c_str());
   if (budget > 0)
@@ -119,11 +123,28 @@ void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
          FormatSize(static_cast<uint64_t>(answer.outcome.live_peak)).c_str());
   printf("time         %.3f ms, %.4f times the program's\n", static_cast<double>(answer.outcome.time) / 1e6,
          Overhead(answer));
-  printf("computed     %s again; %s copied to the host\n",
+  if (budget > 0 && answer.baseline_time > 0) {
+    printf("bound        %.4f times the program's: no plan%s takes less\n",
+           static_cast<double>(answer.lower_bound_time) / static_cast<double>(answer.baseline_time),
+           graph.released_after.empty() ? "" : " in its order");
+  }
+  printf("computed     %s again; %s copied to the host",
          CountText(static_cast<uint64_t>(answer.recomputed), "operator").c_str(),
          CountText(static_cast<uint64_t>(answer.swapped), "storage").c_str());
+  if (answer.swapped > 0) {
+    printf(", at most %s there", FormatSize(static_cast<uint64_t>(answer.outcome.host_peak)).c_str());
+  }
+  printf("\n");
+  if (!planned.slices.empty()) printf("update       %s\n", CountText(planned.slices.size(), "slice").c_str());
   PrintPlaces(PlacesComputedAgain(graph, answer.schedule));
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
+}
+
+double BandwidthOf(const PlanCommandOptions& options) {
+  for (const PlanLink& link : kPlanLinks) {
+    if (options.link == link.name) return link.bandwidth;
+  }
+  return options.bandwidth;
 }
 
 remat::PlanOptions PlanOptionsOf(const PlanCommandOptions& options) {
@@ -131,7 +152,7 @@ remat::PlanOptions PlanOptionsOf(const PlanCommandOptions& options) {
   plan.algorithm = *remat::PlanAlgorithmFromName(options.algorithm);
   plan.budget = options.budget.empty() ? 0 : *ParseSize(options.budget);
   plan.swap = options.swap;
-  plan.machine.bytes_per_ns_to_host = plan.machine.bytes_per_ns_to_device = options.bandwidth;
+  plan.machine.bytes_per_ns_to_host = plan.machine.bytes_per_ns_to_device = BandwidthOf(options);
   if (!options.host_memory.empty()) plan.machine.host_memory = *ParseSize(options.host_memory);
   plan.time_limit_ns = *ParseDuration(options.time_limit);
   plan.seed = options.seed;
@@ -154,32 +175,38 @@ int RunPlan(const PlanCommandOptions& options) {
                        .algorithm = options.algorithm,
                        .points = options.points,
                        .plot = options.plot,
+                       .slices = options.slices,
                        .force = options.force},
                       plan);
   }
-  const absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
-  if (!graph.ok()) return Fail(std::string(graph.status().message()));
+  absl::StatusOr<Graph> program = ReadPlanGraph(options.graph);
+  if (!program.ok()) return Fail(std::string(program.status().message()));
+  const PlanGraph planned = InSlices(*std::move(program), plan.budget > 0 ? options.slices : 0);
   const absl::StatusOr<RematPlan> answer = [&] {
-    const Progress progress(
-        absl::StrCat("planning ", CountText(graph->operators.size(), "operator"), ", at most ", options.time_limit));
-    return MakeRematPlan(*graph, plan);
+    const Progress progress(absl::StrCat("planning ", CountText(planned.graph.operators.size(), "operator"),
+                                         ", at most ", options.time_limit));
+    return MakeRematPlan(planned.graph, plan);
   }();
   if (!answer.ok())
     return Fail(options.graph + ": " + std::string(answer.status().message()),
                 absl::IsInternal(answer.status()) ? 1 : 2);
   if (!options.out.empty()) {
-    const absl::Status written = WriteFile(options.out, FormatScheduleJson(*graph, answer->schedule));
+    const absl::Status written = WriteFile(
+        options.out, FormatScheduleJson(planned.graph, answer->schedule, {planned.slice_bytes, planned.slices}));
     if (!written.ok()) return Fail(std::string(written.message()));
   }
-  options.json ? PrintJson(*graph, *answer, plan.budget) : Print(*graph, *answer, plan.budget);
+  options.json ? PrintJson(planned, *answer, plan.budget) : Print(planned, *answer, plan.budget);
   return 0;
 }
 
 int RunPlanVerify(const PlanCommandOptions& options) {
-  const absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
+  absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<std::string> text = ReadWholeFile(options.plan);
   if (!text.ok()) return Fail(std::string(text.status().message()));
+  const absl::StatusOr<Bytes> slice_bytes = remat::SliceBytesOfPlan(*text, options.plan);
+  if (!slice_bytes.ok()) return Fail(std::string(slice_bytes.status().message()));
+  if (*slice_bytes > 0) *graph = remat::SliceUpdates(*graph, *slice_bytes).graph;
   const absl::StatusOr<remat::Schedule> schedule = remat::ParseScheduleJson(*text, options.plan, *graph);
   if (!schedule.ok()) return Fail(std::string(schedule.status().message()));
   if (const std::string fault = Verify(*graph, *schedule); !fault.empty())

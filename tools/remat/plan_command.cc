@@ -1,6 +1,8 @@
 #include "tools/remat/plan_command.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "remat/planner_list.h"
@@ -75,10 +77,20 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
       ->check(CheckAlgorithm, "NAME")
       ->capture_default_str();
   command->add_flag("--swap", options->swap, "Copies to the host too, not only computing again (auto, search)");
+  std::vector<std::string> links;
+  for (const PlanLink& link : kPlanLinks) links.emplace_back(link.name);
+  CLI::Option* by_name =
+      command->add_option("--link", options->link, "Of copies, instead of --bandwidth")->check(CLI::IsMember(links));
   command->add_option("--bandwidth", options->bandwidth, "Of copies each way, 10^9 bytes a second")
       ->check(CLI::Range(0.001, 1e6))
+      ->excludes(by_name)
       ->capture_default_str();
   command->add_option("--host-memory", options->host_memory, "For copies; without: no limit")->check(SizeOption());
+  command
+      ->add_option("--slices", options->slices,
+                   "Into how many slices a recorded optimizer's update is divided; 0: it stays whole")
+      ->check(CLI::Range(0, 100000))
+      ->capture_default_str();
   command->add_option("--time-limit", options->time_limit, "For the search")
       ->check(DurationOption())
       ->capture_default_str();
@@ -98,7 +110,8 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
       "--json", options->json,
       "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
       "recomputed, swapped (counts), host_peak (bytes), seconds; operators (of the graph), program_peak (bytes, live "
-      "at once in the program), again (places of a recorded step: operator, runs, time in ns)");
+      "at once in the program), slices (of optimizers' updates), again (places of a recorded step: operator, runs, "
+      "time in ns)");
   command->footer(
       "Example:\n  hotpack plan unet.log --budget 6GB --out plan.json\n  hotpack plan verify unet.log plan.json");
   command->callback([command, options, actions, exit_code] {

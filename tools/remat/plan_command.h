@@ -12,6 +12,14 @@ class App;
 
 namespace hotpack {
 
+// Links to the host by name: 10^9 bytes a second each way, four fifths of what their specifications have (PCI Express
+// 4.0 and 5.0 with 16 lanes: 31.5 and 63; NVIDIA's Grace Hopper superchip: 450).
+struct PlanLink {
+  const char* name;
+  double bandwidth;
+};
+inline constexpr PlanLink kPlanLinks[] = {{"pcie4", 25}, {"pcie5", 50}, {"nvlink-c2c", 360}};
+
 // Of `hotpack plan` and `hotpack plan verify`.
 struct PlanCommandOptions {
   std::string graph;
@@ -20,6 +28,7 @@ struct PlanCommandOptions {
   std::string algorithm = "auto";
   bool swap = false;
   double bandwidth = 12.0;  // 10^9 bytes a second
+  std::string link;         // of kPlanLinks, instead of `bandwidth`; empty: none
   std::string host_memory;
   std::string time_limit = "10s";
   uint64_t seed = 1;
@@ -30,6 +39,7 @@ struct PlanCommandOptions {
   bool sweep = false;
   int points = 20;
   std::string plot;
+  int slices = 16;  // of optimizers' updates; 0: whole
 };
 
 // Of `hotpack plan export` and `hotpack plan solved`.

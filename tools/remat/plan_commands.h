@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "remat/core/graph.h"
@@ -14,6 +15,17 @@ namespace hotpack {
 // specification. Errors are one line: InvalidArgument, or the reader's.
 absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what);
 
+// A graph to plan for.
+struct PlanGraph {
+  remat::Graph program;   // as it was read
+  remat::Graph graph;     // with its updates in slices
+  Bytes slice_bytes = 0;  // of remat::SliceUpdates(); 0: no slices
+  std::vector<std::vector<remat::StorageId>> slices;
+};
+
+// Returns the graph with its optimizers' updates in about `count` slices. 0: the updates are left whole.
+PlanGraph InSlices(remat::Graph program, int count);
+
 // `hotpack plan --sweep`: plans for `points` budgets, evenly from the least to what the unchanged step needs. Writes
 // CSV to standard output and, with `plot`, a picture. `algorithm` auto: all that make plans of the kind of `options`.
 // Returns the exit code.
@@ -22,6 +34,7 @@ struct SweepOptions {
   std::string algorithm;
   int points = 20;
   std::string plot;  // path; empty: none
+  int slices = 0;    // of InSlices()
   bool force = false;
 };
 int SweepPlans(const SweepOptions& sweep, const remat::PlanOptions& options);

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "profiler/trace_file.h"
+#include "remat/core/update_slices.h"
 #include "remat/files/dtr_log.h"
 #include "remat/files/graph_json.h"
 #include "remat/networks/generator.h"
@@ -32,6 +35,18 @@ absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what) {
   const std::string first = text->substr(0, text->find('\n'));
   const bool is_log = first.find("\"INSTRUCTION\"") != std::string::npos;
   return is_log ? remat::ParseDtrLog(*text, what) : remat::ParseGraphJson(*text, what);
+}
+
+PlanGraph InSlices(remat::Graph program, int count) {
+  PlanGraph planned;
+  planned.program = std::move(program);
+  planned.graph = planned.program;
+  if (count == 0 || planned.program.updates.empty()) return planned;
+  planned.slice_bytes = std::max<Bytes>(1, remat::SliceBytes(planned.program, count));
+  remat::SlicedGraph sliced = remat::SliceUpdates(planned.program, planned.slice_bytes);
+  planned.graph = std::move(sliced.graph);
+  planned.slices = std::move(sliced.slices);
+  return planned;
 }
 
 }  // namespace hotpack

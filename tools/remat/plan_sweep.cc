@@ -53,14 +53,15 @@ void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const a
 int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
   const absl::Status writable = CheckOutput("--plot", sweep.plot, sweep.force, {sweep.graph});
   if (!writable.ok()) return Fail(std::string(writable.message()));
-  const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(sweep.graph);
-  if (!graph.ok()) return Fail(std::string(graph.status().message()));
-  const absl::StatusOr<RematPlan> program = MakeRematPlan(*graph, {.budget = 0});
+  absl::StatusOr<remat::Graph> read = ReadPlanGraph(sweep.graph);
+  if (!read.ok()) return Fail(std::string(read.status().message()));
+  const absl::StatusOr<RematPlan> program = MakeRematPlan(*read, {.budget = 0});
   if (!program.ok()) return Fail(sweep.graph + ": " + std::string(program.status().message()));
+  const remat::Graph graph = InSlices(*std::move(read), sweep.slices).graph;
   const Bytes most = program->arena;
-  Bytes least = remat::LeastMemory(*graph, options.swap);
+  Bytes least = remat::LeastMemory(graph, options.swap);
   if (!options.swap)
-    least = std::max(least, remat::LeastBytes(*graph, remat::ValuesOf(*graph), {.time_limit_ns = 1'000'000'000}));
+    least = std::max(least, remat::LeastBytes(graph, remat::ValuesOf(graph), {.time_limit_ns = 1'000'000'000}));
   std::vector<Bytes> budgets;
   for (int i = 1; i <= sweep.points; ++i) {
     budgets.push_back(least + static_cast<Bytes>(static_cast<double>(most - least) * i / sweep.points));
@@ -73,8 +74,8 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
     std::vector<absl::StatusOr<RematPlan>> answers;
     {
       const Progress progress(absl::StrCat(name, ": ", CountText(budgets.size(), "budget"), " of ",
-                                           CountText(graph->operators.size(), "operator")));
-      answers = MakePlans(*graph, one, budgets);
+                                           CountText(graph.operators.size(), "operator")));
+      answers = MakePlans(graph, one, budgets);
     }
     PlotLine& line = lines.emplace_back();
     line.name = name;

@@ -21,6 +21,11 @@ struct BruteForceAnswer {
 // their code. A state has the contents and memory of each storage, and the operators that have run.
 BruteForceAnswer BruteForce(const Graph& graph, Bytes budget, const BruteForceOptions& options = {});
 
+// Like BruteForce() in the program's order, with copies to the host and back on two engines, and with what the program
+// holds. Of graphs without `in_place`. The states of one memory are compared by all their engines' times.
+BruteForceAnswer BruteForceWithCopies(const Graph& graph, Bytes budget, double bytes_per_ns,
+                                      size_t most_states = 200'000);
+
 // Returns the least time of the plans of Checkmate's form: before each first run, in the program's order, any of the
 // earlier operators once, in order; and after the last one. There are 2^(n (n + 1) / 2) of them.
 std::optional<Nanoseconds> BruteForceOfStages(const Graph& graph, const Values& values, Bytes budget);

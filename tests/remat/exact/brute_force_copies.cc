@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <queue>
+#include <vector>
+
+#include "tests/remat/exact/brute_force.h"
+
+namespace hotpack::remat {
+namespace {
+
+constexpr int kNothing = -2, kGivenContents = -1;  // else the operator that made them
+
+struct Place {
+  std::vector<int> device, host;  // by storage
+  size_t next = 0;                // operators that have run
+  auto operator<=>(const Place&) const = default;
+};
+
+// When each engine, and each storage's contents and copy, are done. The fewer the better.
+using Times = std::vector<Nanoseconds>;
+
+class Search {
+ public:
+  Search(const Graph& graph, Bytes budget, double bytes_per_ns, size_t most_states)
+      : graph_(graph), budget_(budget), bytes_per_ns_(bytes_per_ns), most_states_(most_states) {
+    std::vector<int> now(graph.storages.size(), kNothing);
+    for (size_t s = 0; s < now.size(); ++s) {
+      if (graph.storages[s].given) now[s] = kGivenContents;
+    }
+    for (size_t op = 0; op < graph.operators.size(); ++op) {
+      seen_.push_back(now);
+      for (StorageId id : graph.operators[op].writes) now[At(id)] = static_cast<int>(op);
+      for (StorageId id : graph.operators[op].updates) now[At(id)] = static_cast<int>(op);
+    }
+    seen_.push_back(now);
+  }
+
+  BruteForceAnswer Run() {
+    const size_t count = graph_.storages.size();
+    Place first = {std::vector<int>(count, kNothing), std::vector<int>(count, kNothing), 0};
+    for (size_t s = 0; s < count; ++s) {
+      if (graph_.storages[s].given) first.device[s] = kGivenContents;
+    }
+    if (Live(first) > budget_) return {true, {}};
+    Reach(first, Times(kEngines + 2 * count, 0));
+    while (!queue_.empty()) {
+      const auto [time, place, times] = queue_.top();
+      queue_.pop();
+      if (time >= best_) break;
+      if (IsBeaten(place, times, false)) continue;
+      if (states_ > most_states_) return {};
+      if (place.next == graph_.operators.size() && IsEnd(place)) {
+        best_ = std::min(best_, time);
+        continue;
+      }
+      for (size_t s = 0; s < count; ++s) Move(place, times, s);
+      for (size_t op = 0; op <= place.next && op < graph_.operators.size(); ++op) RunOne(place, times, op);
+    }
+    return {true, best_ == INT64_MAX ? std::nullopt : std::optional(best_)};
+  }
+
+ private:
+  enum Engine { kCompute, kOut, kIn, kEngines };
+  static size_t Made(size_t s) { return kEngines + 2 * s; }
+  static size_t Copied(size_t s) { return kEngines + 2 * s + 1; }
+
+  Bytes Live(const Place& place) const {
+    Bytes live = 0;
+    for (size_t s = 0; s < place.device.size(); ++s) live += place.device[s] == kNothing ? 0 : graph_.storages[s].bytes;
+    return live;
+  }
+  bool IsEnd(const Place& place) const {
+    for (size_t s = 0; s < place.device.size(); ++s) {
+      if (graph_.storages[s].kept && place.device[s] != seen_.back()[s]) return false;
+    }
+    return true;
+  }
+  // Whether another way to the same place is as good; `add`: notes this one.
+  bool IsBeaten(const Place& place, const Times& times, bool add) {
+    std::vector<Times>& known = known_[place];
+    const auto better = [&times](const Times& other) {
+      return std::equal(other.begin(), other.end(), times.begin(), [](auto a, auto b) { return a <= b; });
+    };
+    for (const Times& other : known) {
+      if (better(other) && (add || other != times)) return true;
+    }
+    if (!add) return false;
+    std::erase_if(known, [&times](const Times& other) {
+      return std::equal(times.begin(), times.end(), other.begin(), [](auto a, auto b) { return a <= b; });
+    });
+    known.push_back(times);
+    ++states_;
+    return false;
+  }
+  void Reach(Place place, Times times) {
+    // What lies before the compute engine's time is past: nothing can begin earlier.
+    for (size_t s = 0; s < place.device.size(); ++s) {
+      if (place.device[s] == kNothing) times[Made(s)] = 0;
+      times[Made(s)] = times[Made(s)] <= times[kCompute] && times[Made(s)] <= times[kOut] ? 0 : times[Made(s)];
+      times[Copied(s)] = times[Copied(s)] <= times[kCompute] ? 0 : times[Copied(s)];
+    }
+    if (IsBeaten(place, times, true)) return;
+    const Nanoseconds time = std::max({times[kCompute], times[kOut], times[kIn]});
+    queue_.push({time, std::move(place), std::move(times)});
+  }
+  Nanoseconds CopyTime(size_t s) const {
+    return static_cast<Nanoseconds>(std::ceil(static_cast<double>(graph_.storages[s].bytes) / bytes_per_ns_));
+  }
+
+  void Move(const Place& place, const Times& times, size_t s) {
+    const Storage& storage = graph_.storages[s];
+    if (storage.bytes == 0) return;
+    if (place.device[s] == kNothing) {
+      if (place.host[s] == kNothing || Live(place) + storage.bytes > budget_) return;
+      Place next = place;
+      Times then = times;
+      next.device[s] = place.host[s];
+      then[kIn] = std::max({times[kIn], times[kCompute], times[Copied(s)]}) + CopyTime(s);
+      then[Made(s)] = then[kIn];
+      Reach(std::move(next), std::move(then));
+      return;
+    }
+    if (place.host[s] != place.device[s]) {
+      Place next = place;
+      Times then = times;
+      next.host[s] = place.device[s];
+      then[kOut] = std::max(times[kOut], times[Made(s)]) + CopyTime(s);
+      then[Copied(s)] = then[kOut];
+      Reach(std::move(next), std::move(then));
+    }
+    const OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[s];
+    const bool held = storage.held && static_cast<OperatorId>(place.next) - 1 < released;
+    if (held && !(storage.movable && place.host[s] == place.device[s])) return;
+    Place next = place;
+    Times then = times;
+    next.device[s] = kNothing;
+    then[kCompute] = std::max(times[kCompute], times[Copied(s)]);
+    Reach(std::move(next), std::move(then));
+  }
+
+  void RunOne(const Place& place, const Times& times, size_t number) {
+    const Operator& op = graph_.operators[number];
+    if (number < place.next && op.once) return;
+    Place next = place;
+    Times then = times;
+    Nanoseconds start = times[kCompute];
+    for (const auto* used : {&op.reads, &op.updates}) {
+      for (StorageId id : *used) {
+        if (place.device[At(id)] != seen_[number][At(id)]) return;
+        start = std::max(start, times[Made(At(id))]);
+      }
+    }
+    for (const auto* changed : {&op.writes, &op.updates}) {
+      for (StorageId id : *changed) {
+        start = std::max(start, times[Copied(At(id))]);
+        next.device[At(id)] = static_cast<int>(number);
+      }
+    }
+    if (Live(next) + op.workspace > budget_) return;
+    next.next = std::max(place.next, number + 1);
+    then[kCompute] = start + op.cost;
+    for (const auto* changed : {&op.writes, &op.updates}) {
+      for (StorageId id : *changed) then[Made(At(id))] = then[kCompute];
+    }
+    Reach(std::move(next), std::move(then));
+  }
+
+  struct Entry {
+    Nanoseconds time;
+    Place place;
+    Times times;
+    bool operator<(const Entry& other) const { return time > other.time; }  // least time first
+  };
+
+  const Graph& graph_;
+  const Bytes budget_;
+  const double bytes_per_ns_;
+  const size_t most_states_;
+  size_t states_ = 0;
+  Nanoseconds best_ = INT64_MAX;
+  std::vector<std::vector<int>> seen_;  // by operator, and the end: each storage's contents in the program
+  std::map<Place, std::vector<Times>> known_;
+  std::priority_queue<Entry> queue_;
+};
+
+}  // namespace
+
+BruteForceAnswer BruteForceWithCopies(const Graph& graph, Bytes budget, double bytes_per_ns, size_t most_states) {
+  return Search(graph, budget, bytes_per_ns, most_states).Run();
+}
+
+}  // namespace hotpack::remat
