@@ -104,10 +104,9 @@ def _has_device(torch: ModuleType) -> bool:
 def _start_budget(amount: Amount) -> None:
     import torch
 
-    if amount.bytes is not None:
+    if _budget.start(torch, amount, "cuda") and amount.bytes is not None:
         for device in range(_MAX_DEVICES):
             core().hotpack_set_limit(device, ctypes.c_uint64(amount.bytes))
-    _budget.start(torch, amount, "cuda")
 
 
 def _expect_steps(torch: ModuleType) -> None:

@@ -18,12 +18,12 @@ def chosen(given: Given) -> "Optional[Amount]":
     return _amount.parse(text if text else given)
 
 
-def start(torch: Any, amount: Amount, device: str) -> None:
-    """Puts it in force for memory of this type of device ("cuda", "cpu"). Does nothing if there is one already. Raises
-    Error."""
+def start(torch: Any, amount: Amount, device: str) -> bool:
+    """Puts it in force for memory of this type of device ("cuda", "cpu"). Returns False, and does nothing, if there is
+    one already. Raises Error."""
     global _session
     if _session is not None:
-        return
+        return False
     from . import session
 
     choice = os.environ.get("HOTPACK_RECOMPUTE", "")
@@ -33,6 +33,7 @@ def start(torch: Any, amount: Amount, device: str) -> None:
     found.start()
     _session = found
     atexit.register(_end, os.getpid())
+    return True
 
 
 def _end(process: int) -> None:

@@ -4,6 +4,7 @@ A recipe's sources are there in backward anyway: parameters and buffers, what th
 that are kept or moved. If one of them is about to change, the recipe is run before.
 """
 
+import os
 import weakref
 from collections.abc import Callable
 from typing import Any, Optional
@@ -27,6 +28,7 @@ class Recorder:
         self._saves: dict[int, Any] = {}  # by value: a weak reference to what autograd keeps of a save
         self._live: weakref.WeakSet[Again] = weakref.WeakSet()
         module.on_write(self._before_write)
+        os.register_at_fork(after_in_child=lambda: module.record(None))  # a worker that loads data trains nothing
 
     def start(self) -> None:
         """Records this thread's operators, with a new tape."""

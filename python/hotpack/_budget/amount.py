@@ -42,12 +42,12 @@ def parse(given: Given) -> "Optional[Amount]":
                   "(activations:50%)")
     if isinstance(given, (bool, float)):
         raise wrong
-    share = re.fullmatch(r"(activations:)?(\d{1,3}(?:\.\d{1,9})?)%", text)
+    share = re.fullmatch(r"(activations:)?(\d{1,3}(?:\.\d{0,9})?)%", text)
     if share is not None:
         if not 0 < float(share[2]) <= 100:
             raise wrong
         return Amount(text, None, float(share[2]) / 100, share[1] is not None)
-    size = re.fullmatch(r"(\d{1,16}(?:\.\d{1,9})?)([A-Za-z]*)", text)
+    size = re.fullmatch(r"(\d{1,16}(?:\.\d{0,9})?)([A-Za-z]*)", text)
     if size is None or size[2] not in _UNITS or not 1 <= float(size[1]) * _UNITS[size[2]] <= 1e18:
         raise wrong
     return Amount(text, int(float(size[1]) * _UNITS[size[2]]), 1.0, False)

@@ -36,7 +36,7 @@ using c10::OperatorHandle;
 using c10::TensorImpl;
 
 constexpr auto kKey = c10::DispatchKey::Fake;  // below all modes; without kernels of its own (recorder.py checks)
-constexpr size_t kMaxCalls = 200'000;          // of a tape: then it records no more
+constexpr size_t kMaxCalls = 100'000;          // of a tape: then it records no more
 constexpr size_t kMaxRecipe = 48;              // calls
 constexpr int64_t kUndefined = -1;
 
@@ -187,7 +187,8 @@ class Tape {
     for (size_t i = 0; i < count; ++i) {
       const auto* alias = schema.arguments()[i].alias_info();
       const bool statistics = traits.batch_norm && (i == 3 || i == 4);
-      Read(stack[begin + i], traits.shape_only || statistics, alias != nullptr && alias->isWrite(), &call.arguments[i]);
+      Read(stack[begin + i], call.traits.cheap, traits.shape_only || statistics, alias != nullptr && alias->isWrite(),
+           &call.arguments[i]);
     }
     if (!WritesWholeStorages(call, stack, begin)) call.traits.cheap = false;
     if (traits.random && traits.cheap) SaveGenerator(stack, begin, &call);
@@ -342,7 +343,8 @@ class Tape {
     argument->versions.push_back(tensor.defined() ? VersionOf(tensor) : 0);
   }
 
-  void Read(const IValue& value, bool shape_only, bool written, Argument* argument) {
+  // Constants of calls that do not run again are not kept: one may hold a storage.
+  void Read(const IValue& value, bool runs_again, bool shape_only, bool written, Argument* argument) {
     argument->written = written;
     if (value.isTensor()) {
       const at::Tensor& tensor = value.toTensor();
@@ -365,7 +367,7 @@ class Tape {
       for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
         ReadTensor(tensor.value_or(at::Tensor()), argument);
       }
-    } else {
+    } else if (runs_again) {
       argument->constant = value;
     }
   }
