@@ -326,8 +326,8 @@ class Planner {
       if (found == some) found = end;
     }
     if (found == end) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+      const std::string needs = least_ == INT64_MAX ? "" : absl::StrCat("; the least found needs ", least_);
+      return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes", needs));
     }
     return Answer(&*found);
   }

@@ -163,6 +163,8 @@ TEST_F(PlanCommandTest, AnUpdateInSlices) {
   EXPECT_GE(away["host_peak"], 2 << 20);
   EXPECT_EQ(Plan({"verify", graph, file}).code, 0);
   EXPECT_EQ(Plan({graph, "--budget", "5M", "--swap", "--state", "device"}).code, 2);
+  ExpectRefused({graph, "--budget", "5M", "--swap", "--host-memory", "1M", "--time-limit", "100ms"},
+                graph + ": no plan found for a budget of 5242880 bytes");
 }
 
 TEST_F(PlanCommandTest, MoreMemoryIsNoReasonForALargerArena) {
