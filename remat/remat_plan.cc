@@ -65,17 +65,21 @@ class Planner {
     candidates_.clear();
     least_ = INT64_MAX;
     budget_ = budget > 0 ? budget : INT64_MAX;
-    Add("program", Baseline(graph_));
+    // Only the search knows contents that begin on the host.
+    const bool away =
+        std::any_of(graph_.storages.begin(), graph_.storages.end(), [](const Storage& s) { return s.away; });
+    if (!away) Add("program", Baseline(graph_));
     if (const Bytes least = Least(); budget_ < least) {
       return absl::ResourceExhaustedError(
           absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least, WhatNeeds(least)));
     }
-    Add("program",
-        BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine)
-            .schedule);
+    if (!away)
+      Add("program", BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep),
+                                   options_.machine)
+                         .schedule);
     if (budget <= 0) return Fastest();  // the unmodified step
     for (const PlannerTraits& planner : kPlanners) {
-      if (FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner);
+      if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner);
     }
     if (Runs(TraitsOf(RematAlgorithm::kSearch))) AddSearch(from);  // last: it gets the rest of the time
     return Fastest();
@@ -322,8 +326,8 @@ class Planner {
       if (found == some) found = end;
     }
     if (found == end) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+      const std::string needs = least_ == INT64_MAX ? "" : absl::StrCat("; the least found needs ", least_);
+      return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes", needs));
     }
     return Answer(&*found);
   }

@@ -56,6 +56,9 @@ class Checker {
       if (storage.bytes > kLargestSum || (sum += storage.bytes) > kLargestSum) {
         return absl::InvalidArgumentError("the storages add up to more than 2^62 bytes");
       }
+      if (storage.away && !(storage.given && storage.kept && !storage.held)) {
+        return absl::InvalidArgumentError(absl::StrCat("storage '", storage.name, "' is away, but not given and kept"));
+      }
       made_[id] = storage.given;
     }
     if (!graph_.released_after.empty() && graph_.released_after.size() != graph_.storages.size()) {

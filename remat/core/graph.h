@@ -40,6 +40,8 @@ struct Storage {
   // The contents may leave the device although they are held, if the host has a copy: parameters, gradients and the
   // optimizer's state. No plan discards them without. Such storages are never released.
   bool movable = false;
+  // It begins and ends the step on the host, not on the device: given and kept, and not held.
+  bool away = false;
 };
 
 // The storage `made` may take over the memory of `read`, whose contents are then lost. Example: an activation in place.

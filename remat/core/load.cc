@@ -94,6 +94,7 @@ std::vector<Bytes> LoadOf(const std::vector<StorageResidency>& residencies) {
 LeastMoment LeastMemoryAt(const Graph& graph, bool swap) {
   LeastMoment begin = {.op = -1}, last = {.op = static_cast<OperatorId>(graph.operators.size())};
   for (size_t id = 0; id < graph.storages.size(); ++id) {
+    if (graph.storages[id].away) continue;
     if (graph.storages[id].given) Add(graph, static_cast<StorageId>(id), 1, &begin);
     if (graph.storages[id].kept) Add(graph, static_cast<StorageId>(id), 1, &last);
   }

@@ -6,7 +6,9 @@ namespace hotpack::remat {
 
 void ReleaseHostCopies(const Graph& graph, Schedule* schedule) {
   std::vector<Action>& actions = schedule->actions;
-  std::vector<bool> read(graph.storages.size()), removed(actions.size()), last(actions.size());
+  std::vector<bool> read(graph.storages.size());
+  for (size_t id = 0; id < read.size(); ++id) read[id] = graph.storages[id].away;  // needed at the end
+  std::vector<bool> removed(actions.size()), last(actions.size());
   for (size_t i = actions.size(); i-- > 0;) {
     const Action& action = actions[i];
     if (action.kind == ActionKind::kRun) continue;

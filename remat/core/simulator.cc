@@ -18,8 +18,16 @@ class Simulator {
 
   absl::StatusOr<Outcome> Run(const Schedule& schedule) {
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
-      if (graph_.storages[id].given) Allocate(static_cast<StorageId>(id)), places_[id].filled = true;
+      const Storage& storage = graph_.storages[id];
+      if (storage.away) {
+        places_[id].on_host = true;
+        host_ += storage.bytes;
+      } else if (storage.given) {
+        Allocate(static_cast<StorageId>(id)), places_[id].filled = true;
+      }
     }
+    outcome_.host_peak = host_;
+    if (host_ > machine_.host_memory) return absl::InvalidArgumentError(absl::StrCat(host_, " bytes on the host"));
     clock_ = 1;
     for (size_t i = 0; i < schedule.actions.size(); ++i) {
       if (std::string fault = Do(schedule.actions[i]); !fault.empty()) {
@@ -179,7 +187,9 @@ class Simulator {
     }
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
       const auto storage = static_cast<StorageId>(id);
-      if (Of(storage).kept && !At(storage).filled) {
+      if (Of(storage).away && !At(storage).on_host)
+        return absl::InvalidArgumentError(absl::StrCat("at the end ", Named(storage), " is not on the host"));
+      if (Of(storage).kept && !Of(storage).away && !At(storage).filled) {
         return absl::InvalidArgumentError(absl::StrCat("at the end ", Named(storage), " is not on the device"));
       }
       if (At(storage).stay != kNowhere) Leave(storage);

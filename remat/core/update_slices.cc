@@ -182,6 +182,18 @@ class Slicer {
 
 SlicedGraph SliceUpdates(const Graph& graph, Bytes slice_bytes) { return Slicer(graph, slice_bytes).Run(); }
 
+bool SendStateAway(const std::vector<DivisibleUpdate>& updates, Graph* graph) {
+  bool any = false;
+  for (const DivisibleUpdate& update : updates) {
+    for (size_t id = 0; id < update.part_of.size(); ++id) {
+      Storage& storage = graph->storages[id];
+      if (update.part_of[id] < 0 || !storage.movable || storage.held || !storage.given || storage.bytes == 0) continue;
+      any = storage.away = true;
+    }
+  }
+  return any;
+}
+
 Bytes SliceBytes(const Graph& graph, int count) {
   Bytes most = 0;
   for (const DivisibleUpdate& update : graph.updates) {

@@ -29,6 +29,10 @@ struct SlicedGraph {
 // Thread-safe.
 SlicedGraph SliceUpdates(const Graph& graph, Bytes slice_bytes);
 
+// Lets the optimizers' state of divisible updates begin and end the step on the host (Storage::away). Returns whether
+// there is any. O(storages).
+bool SendStateAway(const std::vector<DivisibleUpdate>& updates, Graph* graph);
+
 // Returns a size of slices at which an update has about `count` slices, or fewer if single parts are larger. ≥ 0.
 // O(storages).
 Bytes SliceBytes(const Graph& graph, int count);

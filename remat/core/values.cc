@@ -29,7 +29,8 @@ Values ValuesOf(const Graph& graph) {
     }
   }
   for (size_t id = 0; id < graph.storages.size(); ++id) {
-    if (graph.storages[id].kept) result.values[static_cast<size_t>(current[id])].left = true;
+    if (graph.storages[id].kept && !graph.storages[id].away)
+      result.values[static_cast<size_t>(current[id])].left = true;
   }
   for (size_t v = 0; v < result.values.size(); ++v) {
     Value& value = result.values[v];

@@ -20,9 +20,10 @@ inline constexpr ValueId kNoValue = -1;  // no value
 
 struct Value {
   StorageId storage;
-  OperatorId maker;                 // -1: given
-  std::vector<OperatorId> uses;     // ascending; an operator that changes it in place is the last
-  bool left = false;                // it is the storage's contents at the end, and the storage is kept
+  OperatorId maker;              // -1: given
+  std::vector<OperatorId> uses;  // ascending; an operator that changes it in place is the last
+  // It is the storage's contents at the end, and the storage is kept on the device (not Storage::away).
+  bool left = false;
   OperatorId overwritten = kNever;  // the operator that makes other contents of the storage
   // Its gaps have consecutive ids: one before each use, and one more before the end if `left`.
   GapId first_gap = 0;

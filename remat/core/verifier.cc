@@ -42,7 +42,7 @@ class Walk {
         runs_(graph.operators.size()),
         saved_(schedule.saved_states.begin(), schedule.saved_states.end()) {
     for (size_t id = 0; id < graph.storages.size(); ++id) {
-      if (graph.storages[id].given) device_[static_cast<StorageId>(id)] = kGiven;
+      if (graph.storages[id].given) (graph.storages[id].away ? host_ : device_)[static_cast<StorageId>(id)] = kGiven;
     }
   }
 
@@ -81,9 +81,11 @@ class Walk {
       if (runs_[i] == 0) return absl::StrCat("operator ", i, " (", graph_.operators[i].name, ") never runs");
     }
     for (const auto& [id, contents] : program_.left) {
-      if (!graph_.storages[static_cast<size_t>(id)].kept) continue;
-      const auto found = device_.find(id);
-      if (found == device_.end()) return Text(id, "is not on the device at the end");
+      const Storage& storage = graph_.storages[static_cast<size_t>(id)];
+      if (!storage.kept) continue;
+      const auto found = (storage.away ? host_ : device_).find(id);
+      if (found == (storage.away ? host_ : device_).end())
+        return Text(id, storage.away ? "is not on the host at the end" : "is not on the device at the end");
       if (found->second != contents) return Text(id, "has other contents at the end than in the program");
     }
     return "";

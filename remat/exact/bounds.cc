@@ -110,11 +110,9 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
 class BoundWithCopies {
  public:
   BoundWithCopies(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options)
-      : graph_(graph),
-        values_(values),
-        budget_(budget),
-        options_(options),
-        order_(graph, values, options.keeps_order) {}
+      : graph_(graph), values_(values), budget_(budget), options_(options), order_(graph, values, options.keeps_order) {
+    for (const Storage& storage : graph.storages) away_ += storage.away ? storage.bytes : 0;
+  }
 
   TimeBound Run(const std::vector<OperatorId>& points) {
     const Clock clock(options_.time_limit_ns);
@@ -175,7 +173,8 @@ class BoundWithCopies {
         [&](double away, double again) {
           const double behind = std::max(stretch.behind + again, away / in);
           if (!whole) return behind;
-          const double time = std::max(stretch.before, away / out) + stretch.at + behind;
+          const double left = std::max(0.0, away - static_cast<double>(away_));  // the others are there from the start
+          const double time = std::max(stretch.before, left / out) + stretch.at + behind;
           return stretch.is_last ? std::max(time, total + again) : time;
         },
         kRounds);
@@ -186,6 +185,7 @@ class BoundWithCopies {
   const Bytes budget_;
   const BoundOptions& options_;
   const RunOrder order_;
+  Bytes away_ = 0;  // of all storages that begin on the host
 };
 
 }  // namespace

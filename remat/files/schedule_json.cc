@@ -78,7 +78,8 @@ std::string SlicesText(const Graph& graph, const PlanSlices& slices) {
     }
   }
   return absl::StrCat(",\n \"slice_bytes\": ", slices.bytes,
-                      ", \"slices\": ", lists.dump(-1, ' ', false, Json::error_handler_t::replace));
+                      ", \"slices\": ", lists.dump(-1, ' ', false, Json::error_handler_t::replace),
+                      slices.state_on_host ? ", \"state_on_host\": true" : "");
 }
 
 }  // namespace
@@ -98,14 +99,18 @@ std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule, con
   return text + "]}\n";
 }
 
-absl::StatusOr<Bytes> SliceBytesOfPlan(std::string_view text, std::string_view file) {
+absl::StatusOr<PlanSlices> SlicesOfPlan(std::string_view text, std::string_view file) {
   const std::string name(file);
   const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(name, ": no JSON"));
-  const auto found = document.is_object() ? document.find("slice_bytes") : document.end();
-  if (found == document.end()) return 0;
-  if (!IsNumber(*found, INT64_MAX)) return absl::InvalidArgumentError(absl::StrCat(name, ": slice_bytes is no size"));
-  return found->get<Bytes>();
+  PlanSlices slices;
+  if (!document.is_object()) return slices;
+  if (const auto found = document.find("slice_bytes"); found != document.end()) {
+    if (!IsNumber(*found, INT64_MAX)) return absl::InvalidArgumentError(absl::StrCat(name, ": slice_bytes is no size"));
+    slices.bytes = found->get<Bytes>();
+  }
+  slices.state_on_host = document.value("state_on_host", Json(false)) == true;
+  return slices;
 }
 
 absl::StatusOr<Schedule> ParseScheduleJson(std::string_view text, std::string_view file, const Graph& graph) {

@@ -22,14 +22,16 @@ namespace hotpack::remat {
 struct PlanSlices {
   Bytes bytes = 0;  // of SliceUpdates(); 0: no slices
   std::vector<std::vector<StorageId>> storages = {};
+  bool state_on_host = false;  // SendStateAway()
 };
 
 // Returns the text of a plan. With slices it has `slice_bytes`, and `slices`: the parameters of each.
+// `state_on_host` is left out if it is false.
 std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule, const PlanSlices& slices = {});
 
-// Returns the size of the slices of the plan in a text; 0: it has none. InvalidArgument with one line if the text is no
+// Returns the slices of the plan in a text, without their storages. InvalidArgument with one line if the text is no
 // JSON, or the size is none.
-absl::StatusOr<Bytes> SliceBytesOfPlan(std::string_view text, std::string_view file);
+absl::StatusOr<PlanSlices> SlicesOfPlan(std::string_view text, std::string_view file);
 
 // Returns the schedule of a text. Errors are one line, "NAME: reason". One error is a plan of another graph, by the
 // numbers of operators and storages. Whether the actions are possible is checked by the verifier, not here.

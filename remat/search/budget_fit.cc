@@ -34,6 +34,8 @@ BudgetFitter::State::State(const Graph& graph, const Values& values, const Machi
   for (size_t v = 0; v < values.values.size(); ++v) {
     bytes_[v] = graph.storages[At(values.values[v].storage)].bytes;
     contents_[At(values.values[v].storage)].push_back(static_cast<ValueId>(v));
+    if (values.values[v].maker < 0 && graph.storages[At(values.values[v].storage)].away)
+      copies_.away.push_back(static_cast<ValueId>(v));
   }
   for (size_t g = 0; g < values.gaps.size(); ++g) {
     const Gap& gap = values.gaps[g];
@@ -51,6 +53,9 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
   for (GapId gap : forbidden_) can_go_[At(gap)] = true;
   forbidden_.clear();
   asked_ = *choice;
+  for (const ValueId value : copies_.away) {
+    if (values_.GapsOf(value) > 0) asked_.ways[At(Of(value).first_gap)] = GapAction::kOffload;
+  }
   evictions_ = 0;
   copies_.fetches.clear();
   const bool evicts_to_host = options.may_evict && options.copy_price >= 0;
@@ -152,7 +157,12 @@ void BudgetFitter::State::Reset(Schedule* schedule) {
 
 bool BudgetFitter::State::Run() {
   for (size_t v = 0; v < values_.values.size(); ++v) {
-    if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
+    const StorageId storage = values_.values[v].storage;
+    if (values_.values[v].maker < 0 && !graph_.storages[At(storage)].away) Place(static_cast<ValueId>(v));
+  }
+  for (const ValueId value : copies_.away) {
+    host_[At(Of(value).storage)] = value;
+    copies_.host_bytes += bytes_[At(value)];
   }
   peak_ = live_;
   over_ = std::max<Bytes>(0, live_ - options_->budget);  // the given contents alone may exceed the budget
@@ -166,7 +176,7 @@ bool BudgetFitter::State::Run() {
     if (!Make(values_.inputs[i]) || !RunOperator(now_, false)) return false;
     if (!copies_.copying.empty()) DropCopied();
     for (ValueId value : expires_[i]) {
-      if (IsThere(value) && GapOf(value) < 0) Drop(value);
+      if (IsThere(value) && GapOf(value) < 0) Settle(value);
     }
   }
   now_ = static_cast<OperatorId>(graph_.operators.size());
@@ -183,7 +193,10 @@ void BudgetFitter::State::Settle(ValueId value) {
   if (!IsThere(value) || pins_[At(value)] > 0) return;
   const GapId gap = GapOf(value);
   if (gap < 0) {
-    if (Until(value) <= now_) Drop(value);
+    if (Until(value) > now_) return;
+    // The last contents of a storage that ends the step on the host.
+    const bool returns = graph_.storages[At(Of(value).storage)].away && Of(value).overwritten == kNever;
+    returns ? CopyAway(value) : Drop(value);
     return;
   }
   const GapAction way = (*ways_)[At(gap)];

@@ -32,10 +32,21 @@ Nanoseconds BudgetFitter::State::CopyTime(Bytes bytes, double bytes_per_ns) cons
 void BudgetFitter::State::Copy(ValueId value, GapId gap) {
   if (again_[At(value)] || !can_swap(gap)) return;
   const StorageId storage = Of(value).storage;
+  const Bytes more = host_[At(storage)] == kNoValue ? bytes_[At(value)] : 0;
+  if (host_[At(storage)] != value && copies_.host_bytes + more > machine_.host_memory) return;
+  CopyOut(value);
+  copies_.copying.push_back({value, gap});
+}
+
+void BudgetFitter::State::CopyAway(ValueId value) {
+  CopyOut(value);
+  copies_.copying.push_back({value, -1});
+}
+
+void BudgetFitter::State::CopyOut(ValueId value) {
+  const StorageId storage = Of(value).storage;
   if (host_[At(storage)] != value) {
-    const Bytes more = host_[At(storage)] == kNoValue ? bytes_[At(value)] : 0;
-    if (copies_.host_bytes + more > machine_.host_memory) return;
-    copies_.host_bytes += more;
+    copies_.host_bytes += host_[At(storage)] == kNoValue ? bytes_[At(value)] : 0;
     ++copies_.count;
     host_[At(storage)] = value;
     copies_.to_host = std::max(copies_.to_host, copies_.made[At(storage)]) +
@@ -43,7 +54,6 @@ void BudgetFitter::State::Copy(ValueId value, GapId gap) {
     copies_.copied[At(storage)] = copies_.to_host;
     if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kOffload, storage});
   }
-  copies_.copying.push_back({value, gap});
 }
 
 void BudgetFitter::State::DropCopied() {
@@ -155,7 +165,7 @@ Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
 }
 
 bool BudgetFitter::State::IsVictim(ValueId value, GapId gap) const {
-  if (pins_[At(value)] > 0) return false;
+  if (pins_[At(value)] > 0 || (gap < 0 && Until(value) < now_)) return false;  // the latter is on its way to the host
   if (gap >= 0 && host_[At(Of(value).storage)] == value) return true;
   return gap >= 0 ? can_go_[At(gap)] || MayGoToHost(value, gap) : MayRunAgain(Of(value).maker);
 }

@@ -76,6 +76,11 @@ class BudgetFitter::State {
   // Begins the value's copy to the host, unless the host has it. The value is dropped when the copy has ended.
   void Copy(ValueId value, GapId gap);
 
+  void CopyOut(ValueId value);
+
+  // Begins the copy to the host of contents that stay there, and drops them then.
+  void CopyAway(ValueId value);
+
   // Drops the values whose copies have ended, so that no operator waits for a copy.
   void DropCopied();
 
@@ -164,6 +169,7 @@ class BudgetFitter::State {
     // By operator: when it begins, reruns included, if copies took no time; or starts_.
     std::vector<Nanoseconds> begins;
     std::vector<ValueId> fetch_now;
+    std::vector<ValueId> away;  // given contents that begin the step on the host
     Bytes host_bytes = 0;
     int64_t count = 0;                       // to the host
     Nanoseconds to_host = 0, to_device = 0;  // when each engine has ended the work issued so far

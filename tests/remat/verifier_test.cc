@@ -66,6 +66,24 @@ TEST(VerifierTest, WhatIsHeldMayMoveWithACopy) {
   EXPECT_EQ(after({Offload(1), Drop(1)}), "storage x1 is not on the device at the end");
 }
 
+TEST(VerifierTest, WhatIsAwayBeginsAndEndsOnTheHost) {
+  Graph graph = Chain(1);
+  graph.storages[0].kept = graph.storages[0].away = true;
+  graph.operators[2].reads = {1, 2};
+  Operator update = {.name = "update", .updates = {0}};
+  graph.operators.push_back(update);
+  ASSERT_TRUE(Check(graph).ok());
+  const Action back = {ActionKind::kPrefetch, 0};
+  EXPECT_EQ(FaultOf(graph, {Op(0)}), "action 0: operator 0 (f1) finds nothing in storage x0 ");
+  EXPECT_EQ(FaultOf(graph, {back, Op(0), Op(1), Op(2), Op(3), Offload(0)}), "");
+  EXPECT_EQ(FaultOf(graph, {back, Op(0), Op(1), Op(2), Op(3)}),
+            "storage x0 has other contents at the end than in the program");
+  EXPECT_EQ(FaultOf(graph, {back, {ActionKind::kForget, 0}, Op(0), Op(1), Op(2), Op(3)}),
+            "storage x0 is not on the host at the end");
+  graph.storages[0].kept = false;
+  EXPECT_FALSE(Check(graph).ok());
+}
+
 TEST(VerifierTest, ContentsThatHaveChanged) {
   Graph graph = Chain(2);
   graph.operators[0].reads = {};

@@ -154,8 +154,17 @@ TEST_F(PlanCommandTest, AnUpdateInSlices) {
   EXPECT_EQ(whole.code, 2);
   EXPECT_THAT(whole.err, HasSubstr("every plan needs at least 8388608 (mul: 4194304 of its own, weights and state "
                                    "4194304)"));
-  // Unused state leaves while the gradients are made.
-  EXPECT_EQ(Plan({graph, "--budget", "7M", "--swap", "--link", "pcie5"}).code, 0);
+  // Between steps the state is on the device if it fits.
+  EXPECT_EQ(PlanJson({graph, "--budget", "7M", "--swap", "--link", "pcie5"})["state_on_host"], false);
+  const nlohmann::json away =
+      PlanJson({graph, "--budget", "5M", "--swap", "--link", "pcie5", "--out", file, "--force"});
+  EXPECT_EQ(away["state_on_host"], true);
+  EXPECT_LE(away["arena"], 5 << 20);
+  EXPECT_GE(away["host_peak"], 2 << 20);
+  EXPECT_EQ(Plan({"verify", graph, file}).code, 0);
+  EXPECT_EQ(Plan({graph, "--budget", "5M", "--swap", "--state", "device"}).code, 2);
+  ExpectRefused({graph, "--budget", "5M", "--swap", "--host-memory", "1M", "--time-limit", "100ms"},
+                graph + ": no plan found for a budget of 5242880 bytes");
 }
 
 TEST_F(PlanCommandTest, MoreMemoryIsNoReasonForALargerArena) {

@@ -103,6 +103,7 @@ void PrintJson(const PlanGraph& planned, const RematPlan& answer, Bytes budget) 
       {"operators", graph.operators.size()},
       {"program_peak", ProgramPeak(planned.program)},
       {"slices", planned.slices.size()},
+      {"state_on_host", planned.state_on_host},
   };
   object["again"] = nlohmann::ordered_json::array();
   for (const Place& place : PlacesComputedAgain(graph, answer.schedule)) {
@@ -135,7 +136,10 @@ void Print(const PlanGraph& planned, const RematPlan& answer, Bytes budget) {
     printf(", at most %s there", FormatSize(static_cast<uint64_t>(answer.outcome.host_peak)).c_str());
   }
   printf("\n");
-  if (!planned.slices.empty()) printf("update       %s\n", CountText(planned.slices.size(), "slice").c_str());
+  if (!planned.slices.empty()) {
+    printf("update       %s%s\n", CountText(planned.slices.size(), "slice").c_str(),
+           planned.state_on_host ? ", the state on the host between steps" : "");
+  }
   PrintPlaces(PlacesComputedAgain(graph, answer.schedule));
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
@@ -181,7 +185,10 @@ int RunPlan(const PlanCommandOptions& options) {
   }
   absl::StatusOr<Graph> program = ReadPlanGraph(options.graph);
   if (!program.ok()) return Fail(std::string(program.status().message()));
-  const PlanGraph planned = InSlices(*std::move(program), plan.budget > 0 ? options.slices : 0);
+  PlanGraph planned = InSlices(*std::move(program), plan.budget > 0 ? options.slices : 0);
+  const bool searches =
+      plan.algorithm == remat::RematAlgorithm::kAuto || plan.algorithm == remat::RematAlgorithm::kSearch;
+  if (plan.swap && searches && plan.budget > 0) PlaceState(options.state, plan.budget, &planned);
   const absl::StatusOr<RematPlan> answer = [&] {
     const Progress progress(absl::StrCat("planning ", CountText(planned.graph.operators.size(), "operator"),
                                          ", at most ", options.time_limit));
@@ -191,8 +198,9 @@ int RunPlan(const PlanCommandOptions& options) {
     return Fail(options.graph + ": " + std::string(answer.status().message()),
                 absl::IsInternal(answer.status()) ? 1 : 2);
   if (!options.out.empty()) {
-    const absl::Status written = WriteFile(
-        options.out, FormatScheduleJson(planned.graph, answer->schedule, {planned.slice_bytes, planned.slices}));
+    const absl::Status written =
+        WriteFile(options.out, FormatScheduleJson(planned.graph, answer->schedule,
+                                                  {planned.slice_bytes, planned.slices, planned.state_on_host}));
     if (!written.ok()) return Fail(std::string(written.message()));
   }
   options.json ? PrintJson(planned, *answer, plan.budget) : Print(planned, *answer, plan.budget);
@@ -204,9 +212,11 @@ int RunPlanVerify(const PlanCommandOptions& options) {
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<std::string> text = ReadWholeFile(options.plan);
   if (!text.ok()) return Fail(std::string(text.status().message()));
-  const absl::StatusOr<Bytes> slice_bytes = remat::SliceBytesOfPlan(*text, options.plan);
-  if (!slice_bytes.ok()) return Fail(std::string(slice_bytes.status().message()));
-  if (*slice_bytes > 0) *graph = remat::SliceUpdates(*graph, *slice_bytes).graph;
+  const absl::StatusOr<remat::PlanSlices> slices = remat::SlicesOfPlan(*text, options.plan);
+  if (!slices.ok()) return Fail(std::string(slices.status().message()));
+  const std::vector<remat::DivisibleUpdate> updates = graph->updates;
+  if (slices->bytes > 0) *graph = remat::SliceUpdates(*graph, slices->bytes).graph;
+  if (slices->state_on_host) remat::SendStateAway(updates, &*graph);
   const absl::StatusOr<remat::Schedule> schedule = remat::ParseScheduleJson(*text, options.plan, *graph);
   if (!schedule.ok()) return Fail(std::string(schedule.status().message()));
   if (const std::string fault = Verify(*graph, *schedule); !fault.empty())

@@ -40,6 +40,7 @@ struct PlanCommandOptions {
   int points = 20;
   std::string plot;
   int slices = 16;  // of optimizers' updates; 0: whole
+  std::string state = "auto";
 };
 
 // Of `hotpack plan export` and `hotpack plan solved`.

@@ -40,7 +40,7 @@ class Search {
     const size_t count = graph_.storages.size();
     Place first = {std::vector<int>(count, kNothing), std::vector<int>(count, kNothing), 0};
     for (size_t s = 0; s < count; ++s) {
-      if (graph_.storages[s].given) first.device[s] = kGivenContents;
+      if (graph_.storages[s].given) (graph_.storages[s].away ? first.host : first.device)[s] = kGivenContents;
     }
     if (Live(first) > budget_) return {true, {}};
     Reach(first, Times(kEngines + 2 * count, 0));
@@ -72,7 +72,8 @@ class Search {
   }
   bool IsEnd(const Place& place) const {
     for (size_t s = 0; s < place.device.size(); ++s) {
-      if (graph_.storages[s].kept && place.device[s] != seen_.back()[s]) return false;
+      const int left = (graph_.storages[s].away ? place.host : place.device)[s];
+      if (graph_.storages[s].kept && left != seen_.back()[s]) return false;
     }
     return true;
   }

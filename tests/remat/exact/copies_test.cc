@@ -52,7 +52,10 @@ Graph TinyStep(std::mt19937_64& random) {
   graph.released_after[kX] = 3, graph.released_after[kT] = 3;
   if (!graph.storages[kY].held) graph.released_after[kY] = 2;
   graph.updates.push_back({.begin = 4, .end = 5, .part_of = {-1, -1, -1, 0, 1, -1, -1}, .parts = 2});
-  return SliceUpdates(graph, 0).graph;
+  Graph sliced = SliceUpdates(graph, 0).graph;
+  sliced.storages[kM0].away = Draw(random, 0, 2) == 0;
+  sliced.storages[kM1].away = Draw(random, 0, 2) == 0;
+  return sliced;
 }
 
 Graph TinyChain(std::mt19937_64& random) {
@@ -60,6 +63,12 @@ Graph TinyChain(std::mt19937_64& random) {
   for (Storage& storage : graph.storages) storage.bytes = 10 * Draw(random, 1, 6);
   for (Operator& op : graph.operators) op.cost = Draw(random, 1, 30);
   return graph;
+}
+
+// What the program needs if nothing is away.
+Bytes PeakOnTheDevice(Graph graph) {
+  for (Storage& storage : graph.storages) storage.away = false;
+  return Simulate(graph, Baseline(graph))->live_peak;
 }
 
 TEST(CopiesTest, AgainstAllPlansOfTinyGraphs) {
@@ -72,7 +81,7 @@ TEST(CopiesTest, AgainstAllPlansOfTinyGraphs) {
     const double speed = static_cast<double>(Draw(random, 1, 8));
     const Machine machine = {.bytes_per_ns_to_host = speed, .bytes_per_ns_to_device = speed};
     Search search(graph, values, machine);
-    const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, true);
+    const Bytes most = PeakOnTheDevice(graph), least = LeastMemory(graph, true);
     for (int part = 0; part < 3; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
       const BruteForceAnswer all = BruteForceWithCopies(graph, budget, speed, 20'000);
@@ -106,7 +115,7 @@ TEST(CopiesTest, AgainstAllPlansOfTinyGraphs) {
          compared, equal, copied, bounded, missed);
   EXPECT_GT(compared, testing::Runs(20));
   EXPECT_GT(copied, testing::Runs(15));
-  EXPECT_GT(bounded, testing::Runs(4));
+  EXPECT_GT(bounded, testing::Runs(2));
   EXPECT_GT(equal, compared * 9 / 10);
   EXPECT_LE(missed, compared / 50);
 }
