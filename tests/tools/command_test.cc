@@ -75,10 +75,8 @@ TEST_F(CommandTest, Usage) {
   ExpectRefused({"pack"}, "hotpack pack: FILE is required");
   ExpectRefused({"show"}, "hotpack show: FILE is required");
   ExpectRefused({"replay"}, "hotpack replay: FILE is required");
-  ExpectRefused(
-      {"run", "--budget", "4G", "--", "true"},
-      "hotpack run: unknown option --budget: run --limit SIZE acts as a smaller device, hotpack plan --budget "
-      "plans for less");
+  ExpectRefused({"run", "--budget", "4X", "--", "true"},
+                "hotpack run: --budget 4X: not a size such as 7.5GiB, a share such as 60%, activations:50%, 0 or none");
   ExpectRefused({"pack", "x", "--fast"}, "hotpack pack: unknown option --fast");
   ExpectRefused({"pack", "x", "--threds", "4"}, "hotpack pack: unknown option --threds: did you mean --threads?");
   ExpectRefused({"plan", "verify", "--treads=4", "x"}, "hotpack plan: unknown option --treads");

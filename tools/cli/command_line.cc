@@ -79,9 +79,6 @@ std::string UnknownOption(const CLI::App& app, int argc, char** argv) {
       if (ChoicesOf(option).list && HasEmptyItem(value)) return name + ": '" + value + "' has an empty name";
       continue;
     }
-    if (name == "--budget" && command->get_name() == "run") {
-      return "unknown option --budget: run --limit SIZE acts as a smaller device, hotpack plan --budget plans for less";
-    }
     const std::string meant = NearestName(name, OptionNames(*command));
     if (!meant.empty()) return "unknown option " + name + ": did you mean " + meant + "?";
     return "unknown option " + name +
