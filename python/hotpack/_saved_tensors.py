@@ -82,6 +82,13 @@ def version_of(tensor: Any) -> "Optional[int]":
     return None if tensor.is_inference() else tensor._version
 
 
+def check_version(torch: Any, tensor: Any, expected: "Optional[int]",
+                  output: "Optional[tuple[int, str]]" = None) -> None:
+    """Raises changed_in_place() if the tensor is not at this version. None: it has none."""
+    if expected is not None and tensor._version != expected:
+        raise changed_in_place(torch, tensor.type(), list(tensor.size()), tensor._version, expected, output)
+
+
 def changed_in_place(torch: Any, kind: str, size: "list[int]", version: int, expected: int,
                      output: "Optional[tuple[int, str]]" = None) -> RuntimeError:
     """The error of PyTorch's own version check, in this version's words. kind: Tensor.type(). output: the number of the

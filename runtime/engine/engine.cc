@@ -211,6 +211,15 @@ void Engine::Impl::StampReleasesSoFar(uint64_t tick) {
   stamps_.PutEverywhere(tick);
 }
 
+// Needs the lock, and gives it up. The block is released: only its stamps and the figures are left.
+inline EngineStatus Engine::Impl::EndRelease(DeviceAddress address, uint64_t units, const ReuseAfter* after) noexcept {
+  blocks_.RemoveLive(units);
+  if (after != nullptr) [[unlikely]]
+    PutStamps(address, units, *after);
+  mutex_.unlock();
+  return EngineStatus::kOk;
+}
+
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
   if (!owned_.Has(address)) [[unlikely]]
     return ReleaseOutsideArena(address, stream, after);
@@ -222,11 +231,7 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
                   scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
   if (!released) [[unlikely]]
     return ReleaseNext(address, stream, after);
-  blocks_.RemoveLive(units);
-  if (after != nullptr) [[unlikely]]
-    PutStamps(address, units, *after);
-  mutex_.unlock();
-  return EngineStatus::kOk;
+  return EndRelease(address, units, after);
 }
 
 bool Engine::Impl::OwnsOutsideArena(DeviceAddress address) const {
@@ -247,11 +252,7 @@ EngineStatus Engine::Impl::ReleaseNext(DeviceAddress address, uint32_t stream, c
   if (!fast_.envelope_releases() || !envelope_.TryRelease(address, &history_, &units)) [[unlikely]] {
     return ReleaseSlow(address, stream, after);
   }
-  blocks_.RemoveLive(units);
-  if (after != nullptr) [[unlikely]]
-    PutStamps(address, units, *after);
-  mutex_.unlock();
-  return EngineStatus::kOk;
+  return EndRelease(address, units, after);
 }
 
 // Needs the lock.

@@ -123,6 +123,7 @@ class Engine::Impl {
   EngineStatus AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept;
   [[gnu::noinline]] void AfterLast() noexcept;
   void AfterLastLocked() noexcept;
+  EngineStatus EndRelease(DeviceAddress address, uint64_t units, const ReuseAfter* after) noexcept;
   [[gnu::noinline]] EngineStatus ReleaseNext(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept;
   [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept;
   [[gnu::noinline]] void TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept;

@@ -131,6 +131,20 @@ class AgainTest(unittest.TestCase):
                 session = self.run_both(program)
                 self.assertGreater(session.computed, 0)
 
+    def test_changes_of_sources_while_the_program_has_the_result(self):
+        """Nothing is computed then: what the program has is kept."""
+        def named(weight):
+            x = torch.randn(60, 1)
+            scale = (x.expand(60, 60) * 2).sigmoid()
+            y = scale * weight
+            x.zero_()
+            del scale
+            y.sum().backward()
+            return [x]
+
+        session = self.run_both(named)
+        self.assertEqual(session.computed, 0)
+
     def test_in_place_chains_and_views(self):
         def chain(weight):
             x = torch.randn(60, 60)

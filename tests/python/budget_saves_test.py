@@ -1,14 +1,18 @@
 """Saved tensors under a budget: what is moved comes back as it was, what must not be moved stays, and whatever a program does
 with its graphs gives what it gives without a budget."""
 
+import contextlib
 import gc
+import io
 import re
 import threading
 import unittest
+from unittest import mock
 
 import torch
 from budget import training
 from budget.training import budget, train
+from hotpack._budget import host
 from hotpack._budget.passes import KEEP, MOVE
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
@@ -157,6 +161,17 @@ class SavedTensorsTest(unittest.TestCase):
         # The first product saved the value before the change that no counter shows. PyTorch would show the changed one.
         expected = weight.detach() * 3
         self.assertTrue(torch.equal(weight.grad, expected))
+
+    def test_a_host_without_memory_is_told_of_once(self):
+        plain, _ = training.train(training.Mlp, None)
+        said = io.StringIO()
+        with mock.patch.object(host.PlainHost, "out", side_effect=RuntimeError("no pinned memory\nat all")), \
+                contextlib.redirect_stderr(said):
+            left, session = training.train(training.Mlp, "activations:50%")
+        self.assertTrue(training.same(plain, left))
+        self.assertEqual(session.saves.moved, 0)
+        self.assertEqual(said.getvalue().count("no pinned memory"), 1, said.getvalue())
+        self.assertNotIn("at all", said.getvalue())
 
     def test_nothing_leaks(self):
         def tensors():

@@ -59,12 +59,12 @@ mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
   "const bool used = below->end > begin;" "const bool used = false;"
 mutant "a place whose pages were taken since it was ready" runtime/engine/page_manager.cc \
   "if (envelope_.open()) ready_.Set(range, false);" ""
-mutant "a place across the end of a fragment" runtime/engine/page_manager.cc \
+mutant "a place across the end of a fragment" runtime/engine/envelope_pages.cc \
   "if (address % arena_.AlignmentOf(bytes) != 0 || !IsPlanned(place)) return PlaceStatus::kInUse;" ""
 mutant "a block that lay in a fragment before" runtime/engine/script_zone.cc "for (const AddressRange& block : met) AddForeign(block);" ""
-mutant "a place of an envelope without pages" runtime/engine/page_manager.cc \
+mutant "a place of an envelope without pages" runtime/engine/envelope_pages.cc \
   "if (HasPages(place) && !(page_work_ && InZone(place))) return PlaceStatus::kPlaced;" "return PlaceStatus::kPlaced;"
-mutant "blocks of an envelope that has ended" runtime/engine/page_manager.cc \
+mutant "blocks of an envelope that has ended" runtime/engine/envelope_pages.cc \
   "const std::vector<AddressRange> in_zone = envelope_.Live(true), outside = envelope_.Live(false);" \
   "const std::vector<AddressRange> in_zone, outside = envelope_.Live(false);"
 end_of_mutants

@@ -39,7 +39,7 @@ def start(torch: Any, amount: Amount, device: str) -> bool:
 def _end(process: int) -> None:
     line = _session.summary()
     if line and os.getpid() == process and os.environ.get("HOTPACK_QUIET", "0") == "0":
-        _session._say(line)
+        _session.say(line)
 
 
 def figures() -> "dict[str, int]":

@@ -23,7 +23,6 @@ class Recorder:
         self.torch = torch
         self.module = module
         self.computed = 0
-        self.failed: Optional[str] = None
         self._tape: Any = None
         self._saves: dict[int, Any] = {}  # by value: a weak reference to what autograd keeps of a save
         self._live: weakref.WeakSet[Again] = weakref.WeakSet()
@@ -42,7 +41,7 @@ class Recorder:
         self.run_all()
 
     def clear(self) -> None:
-        """No graph holds a save: the tape begins anew with the next operator. From any thread."""
+        """Empties the tape before the next operator. Call it when no graph holds a save. Thread-safe."""
         if self._tape is not None:
             self._saves = {}
             self._tape.clear()
@@ -190,10 +189,15 @@ class Again(Absent):
             self._recorder.module.watch(key)
 
     def compute(self) -> None:
-        """Runs the recipe now, and keeps the result."""
-        if self._recipe is not None and self.saves and self.original() is None:
+        """Runs the recipe now, and keeps the result; or the storage itself, where the program still has it."""
+        if self._recipe is None or not self.saves:
+            return
+        original = self.original()
+        if original is not None:
+            self._arrival = Arrival(original)
+        elif self._arrival is None:
             self._arrival = self._bring()
-            self._release()
+        self._release()
 
     def _bring(self) -> Arrival:
         recipe = self._recipe

@@ -7,7 +7,7 @@ which shares the version counter, so that a later change in place raises althoug
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .._saved_tensors import changed_in_place, version_of
+from .._saved_tensors import changed_in_place, check_version, version_of
 from .host import Arrival, Copy
 from .passes import Pass, Saved
 from .tensors import operator_of
@@ -33,11 +33,8 @@ class Plain:
         self.tensor = tensor if tensor.is_leaf else tensor.detach()
 
     def unpack(self) -> Any:
-        tensor = self.tensor
-        if self.version is not None and tensor._version != self.version:
-            raise changed_in_place(self.torch, tensor.type(), list(tensor.size()), tensor._version, self.version,
-                                   self.made)
-        return tensor
+        check_version(self.torch, self.tensor, self.version, self.made)
+        return self.tensor
 
 
 class Tracked:

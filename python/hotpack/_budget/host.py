@@ -55,6 +55,19 @@ def whole_of(torch: Any, storage: Any) -> Any:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
+class Streams:
+    """Of copies: one out and one back for each device."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._pairs: dict[Any, tuple[Any, Any]] = {}
+
+    def of(self, device: Any) -> "tuple[Any, Any]":
+        if device not in self._pairs:
+            self._pairs[device] = (self._torch.cuda.Stream(device), self._torch.cuda.Stream(device))
+        return self._pairs[device]
+
+
 class PlainHost:
     """Without a GPU: copies within the host's memory."""
 
@@ -130,13 +143,8 @@ class PinnedHost:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._pool = _Pool(torch)
-        self._streams: dict[Any, tuple[Any, Any]] = {}
+        self._streams = Streams(torch)
         self._leaving: deque[tuple[Any, Any, Any]] = deque()  # storage, the stream of its last use, the copy's event
-
-    def _streams_of(self, device: Any) -> "tuple[Any, Any]":
-        if device not in self._streams:
-            self._streams[device] = (self._torch.cuda.Stream(device), self._torch.cuda.Stream(device))
-        return self._streams[device]
 
     def out(self, storage: Any) -> Copy:
         torch = self._torch
@@ -144,7 +152,7 @@ class PinnedHost:
         buffer, busy = self._pool.take(size)
         copy = Copy(buffer, size, storage.device)
         user = torch.cuda.current_stream(storage.device)
-        out, _ = self._streams_of(storage.device)
+        out, _ = self._streams.of(storage.device)
         out.wait_stream(user)
         if busy is not None:
             out.wait_event(busy)
@@ -170,7 +178,7 @@ class PinnedHost:
         torch = self._torch
         target = torch.empty(copy.bytes, dtype=torch.uint8, device=copy.device)
         user = torch.cuda.current_stream(copy.device)
-        _, back = self._streams_of(copy.device)
+        _, back = self._streams.of(copy.device)
         back.wait_stream(user)  # the memory's earlier use
         back.wait_event(copy.last)
         with torch.cuda.stream(back):

@@ -5,6 +5,7 @@ import weakref
 from collections import deque
 from typing import Any, Optional
 
+from .host import Streams
 from .tensors import MIN_BYTES
 
 
@@ -26,7 +27,7 @@ class Pager:
         self._torch = torch
         self._device = device
         self._pages: weakref.WeakKeyDictionary[Any, _Pages] = weakref.WeakKeyDictionary()
-        self._streams: dict[Any, tuple[Any, Any]] = {}
+        self._streams = Streams(torch)
         self._sent: deque[list[tuple[Any, Any]]] = deque()  # by slice: device tensors that are copied out, and events
         self.resident: Optional[int] = 0
         self.moved = 0  # bytes to the host
@@ -73,7 +74,7 @@ class Pager:
         torch = self._torch
         if self._device != "cuda":
             return value.clone(), None
-        back = self._streams_of(device)[1]
+        back = self._streams.of(device)[1]
         tensor = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=device)
         back.wait_stream(torch.cuda.current_stream(device))  # the memory's earlier use
         with torch.cuda.stream(back):
@@ -119,7 +120,7 @@ class Pager:
         if self._device != "cuda":
             host.copy_(value)
             return host
-        out = self._streams_of(value.device)[0]
+        out = self._streams.of(value.device)[0]
         out.wait_stream(torch.cuda.current_stream(value.device))
         with torch.cuda.stream(out):
             host.copy_(value, non_blocking=True)
@@ -132,11 +133,6 @@ class Pager:
         """Of the slice that was sent first: the memory's next user waits for the copies."""
         for value, event in self._sent.popleft():
             self._torch.cuda.current_stream(value.device).wait_event(event)
-
-    def _streams_of(self, device: Any) -> "tuple[Any, Any]":
-        if device not in self._streams:
-            self._streams[device] = (self._torch.cuda.Stream(device), self._torch.cuda.Stream(device))
-        return self._streams[device]
 
     def end(self, optimizer: Any) -> None:
         """Of a step: the host's tensors are whole."""

@@ -20,7 +20,7 @@ from .policy import choose, sight_of
 from .saves import Chooser, Saves
 from .tensors import Tensors
 
-_PENDING = 64            # passes of an iteration that are looked at
+_PENDING = 64            # a plan is made from so many passes of an iteration, the last ones
 _UNSEEN = 8              # passes that are observed after one that no plan was for
 _SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
@@ -42,7 +42,7 @@ class Session:
         self._meter = Meter(torch)
         self._host = host_for(torch, device)
         self._pager = Pager(torch, device)
-        self._slices = Slices(torch, self._pager, slice_bytes, self._say)
+        self._slices = Slices(torch, self._pager, slice_bytes, self.say)
         self._recompute = recompute  # the recorder is to be loaded
         self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, self._meter.count, self._learn,
                            chooser)
@@ -55,6 +55,7 @@ class Session:
         self.budget = amount.bytes or 0  # bytes; of a share: known with the first plan
         self.predicted = 0
         self._too_small = False
+        self._told_of_host = False
         self.observed_moves = 0  # bytes that were copied to the host before the first plan
 
     def start(self) -> None:
@@ -87,7 +88,7 @@ class Session:
             self.saves.recorder = Recorder(self._torch, recorder.load(self._torch))
             self.saves.recorder.start()
         except Error as error:
-            self._say(f"saved tensors are moved, and none is computed again: {error}")
+            self.say(f"saved tensors are moved, and none is computed again: {error}")
 
     @property
     def moved(self) -> int:
@@ -99,7 +100,7 @@ class Session:
         """Bytes computed again so far."""
         return self.saves.recorder.computed if self.saves.recorder is not None else 0
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
         print(f"hotpack: {line}", file=sys.stderr, flush=True)
 
     def _after_update(self, optimizer: Any, _arguments: object, _keywords: object) -> None:
@@ -121,12 +122,15 @@ class Session:
         try:
             self._end_iteration()
         except Exception as error:  # the program itself must go on; without a plan everything is moved
-            self._say(f"no plan for this step: {type(error).__name__}: {error}")
+            self.say(f"no plan for this step: {type(error).__name__}: {error}")
             self._pending = []
 
     def _end_iteration(self) -> None:
         self.saves.end_pass()
         self._host.end_step()
+        if self.saves.failed is not None and not self._told_of_host:
+            self._told_of_host = True
+            self.say(f"saved tensors stay on the device where the host has no memory for them: {self.saves.failed}")
         loads = self._meter.loads() if self._pending and self.iterations > 0 else None
         for done in self._pending:
             if self.iterations > 0:
@@ -197,7 +201,7 @@ class Session:
             self._pager.resident = None if resident >= state else resident
         if self.predicted > room and not self._too_small:
             self._too_small = True
-            self._say(self._floor_text(max([plan.floor for plan in plans] + [rest]), of_saved))
+            self.say(self._floor_text(max([plan.floor for plan in plans] + [rest]), of_saved))
         if all(kind.plan is not None for kind in self._kinds.all):
             self._unseen = 0
         self.saves.observe = self._unseen > 0

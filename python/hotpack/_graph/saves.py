@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .._saved_tensors import DefaultHooks, changed_in_place, version_of
+from .._saved_tensors import DefaultHooks, check_version, version_of
 
 
 class Save:
@@ -75,8 +75,7 @@ class Saves:
 
     def _unpack(self, packed: _Packed) -> Any:
         tensor = packed.tensor
-        if packed.version is not None and tensor._version != packed.version:
-            raise changed_in_place(self._torch, tensor.type(), list(tensor.size()), tensor._version, packed.version)
+        check_version(self._torch, tensor, packed.version)
         save = packed.save
         if self._on:
             self._task()

@@ -75,7 +75,8 @@ def _prepare_need(torch: ModuleType) -> None:
 
 def _enable(torch: ModuleType) -> None:
     """Where it is not possible, requests reach hotpack through the driver: the compatibility mode."""
-    if getattr(torch.version, "cuda", None) is None and not os.environ.get("HOTPACK_BUDGET"):
+    budget = os.environ.get("HOTPACK_BUDGET", "") not in ("", "0", "none")
+    if getattr(torch.version, "cuda", None) is None and not budget:
         return
     try:
         # Iterations are the program's ranges where the user has said so.
