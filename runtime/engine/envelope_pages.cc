@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/engine/page_manager.h"
+#include "runtime/engine/page_scope.h"
 
 namespace hotpack {
 
