@@ -10,8 +10,10 @@ from unittest import mock
 import hotpack
 from hotpack import _budget
 from hotpack._budget.amount import parse, size_text
-from hotpack._budget.passes import AGAIN, KEEP
-from hotpack._budget.policy import Sight, Use, choose
+from hotpack._budget.clock import Rates
+from hotpack._budget.passes import AGAIN, KEEP, MOVE
+from hotpack._budget.policy import LONGEST_CHAIN, Sight, choose
+from hotpack._budget.timeline import Timeline, Use
 
 
 class AmountTest(unittest.TestCase):
@@ -57,8 +59,9 @@ class PolicyTest(unittest.TestCase):
 
     #  position   0  1  2  3  4  5  6
     #  base       1  1  1  1  2  2  2      a: [1, 6) 4 bytes   b: [2, 5) 4 bytes   c: [3, 4) 4 bytes
-    def sight(self):
-        return Sight([1, 1, 1, 1, 2, 2, 2], [0] * 7, [Use(4, 1, 6), Use(4, 2, 5), Use(4, 3, 4)])
+    def sight(self, *uses, rate=1.0, overlaps=False):
+        uses = list(uses) or [Use(4, 1, 6), Use(4, 2, 5), Use(4, 3, 4)]
+        return Sight([1, 1, 1, 1, 2, 2, 2], [0] * 7, uses, Timeline([1.0] * 7, Rates(rate, rate, overlaps), 0.0))
 
     def test_what_is_kept(self):
         for room, kept, predicted in ((13, "kkk", 13), (12, "mkk", 9), (9, "mkk", 9), (8, "mmk", 5), (5, "mmk", 5),
@@ -71,16 +74,52 @@ class PolicyTest(unittest.TestCase):
                 self.assertEqual(plan.moved, 4 * kept.count("m"))
 
     def test_what_is_computed_again(self):
-        """b from a, c from b: b is, so that c is moved. b's result on the way needs room where it comes back."""
+        """b from a, c from b, each in half of a copy's time. A source comes back with the result."""
         def plan(room, extra=0):
-            uses = [Use(4, 1, 6), Use(4, 2, 5, [0], extra), Use(4, 3, 4, [1])]
-            return choose(Sight([1, 1, 1, 1, 2, 2, 2], [0] * 7, uses), room, False)
+            uses = [Use(4, 1, 6), Use(4, 2, 5, [0], extra, 4.0), Use(4, 3, 4, [1], 0, 4.0)]
+            return choose(self.sight(*uses), room, False)
 
-        self.assertEqual((plan(6).treatments[1], plan(6).moved), (AGAIN, 4))  # a comes back with b
-        self.assertEqual(plan(6).predicted, 6)
-        self.assertNotIn(AGAIN, plan(5).treatments)  # no room for a at b's position
-        self.assertNotIn(AGAIN, plan(6, extra=5).treatments)
         self.assertEqual(plan(13).treatments, [KEEP] * 3)
+        self.assertEqual((plan(9).treatments, plan(9).seconds), ([KEEP, AGAIN, KEEP], 7 + 4))
+        self.assertEqual((plan(10).treatments, plan(10).moved), ([KEEP, AGAIN, KEEP], 0))
+        self.assertEqual(plan(6).treatments.count(KEEP), 1)
+        self.assertNotIn(AGAIN, plan(5).treatments)  # no room for a source at its result's position
+        self.assertEqual(plan(5).predicted, 5)
+        self.assertEqual(plan(9, extra=5).predicted, 9)
+
+    def test_chains_are_computed_from_their_end_to_their_begin(self):
+        uses = [Use(4, 1, 6), Use(1, 2, 5, [0], 0, 1.0), Use(1, 3, 4, [1], 0, 1.0)]
+        plan = choose(Sight([0, 0, 1, 1, 0, 0, 0], [0] * 7, uses, Timeline([1.0] * 7, Rates(1e-3, 1e-3, False), 0.0)), 5, False)
+        self.assertEqual(plan.treatments, [KEEP, AGAIN, AGAIN])
+        self.assertEqual(plan.predicted, 5)  # b is there from the position of c on
+        self.assertEqual(plan.seconds, 9.0)
+
+    def test_the_longest_chain(self):
+        count = 3 * LONGEST_CHAIN
+        uses = [Use(9, number, 2 * count - number, [number - 1] if number else None, 0, 1.0) for number in range(count)]
+        plan = choose(Sight([0] * 2 * count, [0] * 2 * count, uses, Timeline([1.0] * 2 * count, Rates(1e-9, 1e-9, False), 0.0)),
+                      9 * count // 2, False)
+        chain = longest = 0
+        for treatment in plan.treatments:
+            chain = chain + 1 if treatment == AGAIN else 0
+            longest = max(longest, chain)
+        self.assertTrue(1 < longest <= LONGEST_CHAIN)
+        self.assertLessEqual(plan.predicted, 9 * count // 2)
+
+    def test_copies_beside_kernels(self):
+        """Four seconds of copies of each, which hide behind seven of work: nothing is computed again, which does not."""
+        uses = [Use(4, 1, 6, None, 0, 0.0, 0), Use(4, 2, 5, [0], 0, 0.5, 1), Use(4, 3, 4, [1], 0, 0.5, 2)]
+        fast = choose(self.sight(*uses, rate=8.0, overlaps=True), 9, False)
+        self.assertEqual((fast.treatments, fast.fetches, fast.seconds), ([MOVE, KEEP, KEEP], [(5, 0)], 7.0))
+        slow = choose(self.sight(*uses, rate=0.1, overlaps=True), 9, False)
+        self.assertEqual((slow.treatments, slow.seconds), ([KEEP, AGAIN, KEEP], 7.5))
+
+    def test_copies_back_wait_for_room(self):
+        uses = [Use(4, 1, 6, None, 0, 0.0, 0), Use(4, 2, 5, None, 0, 0.0, 1), Use(4, 3, 4, None, 0, 0.0, 2)]
+        plan = choose(self.sight(*uses, rate=1.0, overlaps=True), 9, False)
+        self.assertEqual(plan.treatments, [MOVE, KEEP, KEEP])
+        self.assertEqual(plan.predicted, 9)
+        self.assertEqual(plan.fetches, [(5, 0)])  # when the others are gone
 
     def test_plain(self):
         self.assertEqual(self.sight().plain(False), 13)

@@ -13,6 +13,7 @@ from .._saved_tensors import version_of
 from .content import Absent, Away, Kept
 from .host import Arrival, whole_of
 from .passes import Pass, Saved
+from .policy import LONGEST_CHAIN
 from .tensors import key_of
 
 
@@ -25,6 +26,7 @@ class Recorder:
         self.computed = 0
         self._tape: Any = None
         self._saves: dict[int, Any] = {}  # by value: a weak reference to what autograd keeps of a save
+        self._timed = False
         self._live: weakref.WeakSet[Again] = weakref.WeakSet()
         module.on_write(self._before_write)
         os.register_at_fork(after_in_child=lambda: module.record(None))  # a worker that loads data trains nothing
@@ -32,8 +34,23 @@ class Recorder:
     def start(self) -> None:
         """Records this thread's operators, with a new tape."""
         self._tape = self.module.Tape()
+        self._tape.time(self._timed)
         self._saves = {}
         self.module.record(self._tape)
+
+    def time(self, timed: bool) -> None:
+        """Operators are measured from now on, or not."""
+        self._timed = timed
+        if self._tape is not None:
+            self._tape.time(timed)
+
+    def seconds(self, calls: "list[int]") -> float:
+        """What they took in the forward pass. Waits for a GPU. Before clear()."""
+        return float(self._tape.seconds(calls)) if self._tape is not None and self._timed else 0.0
+
+    def take_own_seconds(self) -> float:
+        """The host's time for recording, since the last call."""
+        return float(self._tape.own_seconds()) if self._tape is not None else 0.0
 
     def stop(self) -> None:
         self.module.record(None)
@@ -47,11 +64,12 @@ class Recorder:
             self._tape.clear()
 
     def note(self, tensor: Any, packed: Any) -> None:
-        """A save that is kept or moved: recipes may begin with it."""
+        """A save: recipes may begin with it."""
         if self._tape is not None:
             value = self._tape.find(tensor)
             if value >= 0:
                 self._saves[value] = weakref.ref(packed)
+                self._tape.have(value)
 
     def recipe(self, tensor: Any, lasts: "Callable[[Any], bool]") -> "Optional[Recipe]":
         """None: it cannot be computed again from what is there. lasts(storage): the program keeps it over steps."""
@@ -61,15 +79,19 @@ class Recorder:
         value = tape.find(tensor)
         if value < 0 or value in self._saves:
             return None
-        have = {number for number, packed in self._saves.items() if packed() is not None}
-        found = tape.recipe(value, have)
+        found = tape.recipe(value)
+        if found is not None and any(number in self._saves and self._saves[number]() is None for number, _ in found[1]):
+            for number in [number for number, packed in self._saves.items() if packed() is None]:
+                del self._saves[number]
+                tape.have_not(number)
+            found = tape.recipe(value)
         if found is None:
             return None
         calls, read, bytes_made = found
         sources: dict[int, Any] = {}
         brought = 0
         for number, version in read:
-            packed = self._saves[number]() if number in have else None
+            packed = self._saves[number]() if number in self._saves else None
             if packed is None:
                 packed = tape.tensor(number, version)
                 if packed is None or packed.is_inference() or not packed.untyped_storage().data_ptr():
@@ -79,7 +101,8 @@ class Recorder:
             sources[number] = packed
         if 2 * brought > tensor.untyped_storage().nbytes():
             return None  # it would hold more than it lets go of
-        return Recipe(tape, value, calls, sources, bytes_made, tensor)
+        recipe = Recipe(tape, value, calls, sources, bytes_made, tensor)
+        return recipe if recipe.depth <= LONGEST_CHAIN else None
 
     def run_all(self) -> None:
         """Before parameters change: what lives is computed now."""
@@ -100,9 +123,10 @@ class Recorder:
 
 class Recipe:
     """sources: by value, a tensor, or what autograd keeps of a save. bytes: of all results of its calls. kind: what all
-    recipes like it have in common. of: the tensor that it makes."""
+    recipes like it have in common. depth: of the chain of results, each computed from the one before. of: the tensor
+    that it makes."""
 
-    __slots__ = ("bytes", "calls", "kind", "layout", "sources", "tape", "value")
+    __slots__ = ("bytes", "calls", "depth", "kind", "layout", "sources", "tape", "value")
 
     def __init__(self, tape: Any, value: int, calls: "list[int]", sources: "dict[int, Any]", size: int,
                  of: Any) -> None:
@@ -112,7 +136,9 @@ class Recipe:
         self.sources = sources
         self.bytes = size
         self.layout = _layout(of)
-        self.kind = (*tape.names(calls), of.dtype, of.dim())
+        self.kind = (*tape.names(calls), of.dtype, of.dim(), of.numel().bit_length())
+        self.depth: int = 1 + max((source.content.depth for source in sources.values()
+                              if isinstance(source, Away) and isinstance(source.content, Again)), default=0)
 
     def saves(self, passing: Pass) -> "list[int]":
         """The numbers of the pass's saves that it begins with."""
@@ -155,7 +181,9 @@ class Checks:
         try:
             made = recipe.run().untyped_storage()
             same = bool(torch.equal(whole_of(torch, made), whole_of(torch, storage)))
-        except RuntimeError:  # no memory for it either
+        except torch.OutOfMemoryError:  # nothing is known
+            return False
+        except RuntimeError:
             same = False
         (self.right if same and recipe.kind not in self.wrong else self.wrong).add(recipe.kind)
         if not same:
@@ -171,6 +199,7 @@ class Again(Absent):
         super().__init__(recorder.torch, entry)
         self._recorder = recorder
         self._recipe: Optional[Recipe] = recipe
+        self.depth: int = recipe.depth
         self._versions: list[tuple[Any, Any]] = []
         self.watched: set[int] = set()
         for number, source in recipe.sources.items():

@@ -8,8 +8,12 @@ A storage is copied as bytes, so strides, gaps and what views share stay as they
     in                                       copy s ──┘ (fetched ahead)
 """
 
+import contextlib
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
+
+from .clock import UNKNOWN_RATE, Clock, Rates
 
 
 class Copy:
@@ -68,6 +72,36 @@ class Streams:
         return self._pairs[device]
 
 
+class Copied:
+    """What copies took while it was on: the last ones of each way."""
+
+    _LAST = 256
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.on = False
+        self._ways: dict[str, deque[tuple[int, Any, Any]]] = {way: deque(maxlen=self._LAST) for way in ("out", "back")}
+
+    @contextlib.contextmanager
+    def measure(self, way: str, size: int) -> "Iterator[None]":
+        """A copy, on the current stream."""
+        if not self.on:
+            yield
+            return
+        begin = self._clock.now()
+        yield
+        self._ways[way].append((size, begin, self._clock.now()))
+
+    def rates(self, overlaps: bool) -> Rates:
+        """Waits for a GPU. A way without a copy: UNKNOWN_RATE."""
+        return Rates(self._rate("out"), self._rate("back"), overlaps)
+
+    def _rate(self, way: str) -> float:
+        copies = self._ways[way]
+        seconds = self._clock.sum([(begin, end) for _, begin, end in copies])
+        return sum(size for size, _, _ in copies) / seconds if seconds > 0 else UNKNOWN_RATE
+
+
 class PlainHost:
     """Without a GPU: copies within the host's memory."""
 
@@ -75,13 +109,24 @@ class PlainHost:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
+        self._copied = Copied(Clock(torch, "cpu"))
 
     def out(self, storage: Any) -> Copy:
         """Copies the storage. The caller may let it go."""
-        return Copy(storage.clone(), storage.nbytes(), storage.device)
+        with self._copied.measure("out", storage.nbytes()):
+            return Copy(storage.clone(), storage.nbytes(), storage.device)
 
     def back(self, copy: Copy) -> Arrival:
-        return Arrival(copy.buffer.clone())
+        with self._copied.measure("back", copy.bytes):
+            return Arrival(copy.buffer.clone())
+
+    def measure(self, on: bool) -> None:
+        """Copies are measured from now on, or not."""
+        self._copied.on = on
+
+    def rates(self) -> Rates:
+        """As measured."""
+        return self._copied.rates(False)
 
     def flush(self) -> None:
         """Lets go of storages whose copies are on their way."""
@@ -143,6 +188,7 @@ class PinnedHost:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._pool = _Pool(torch)
+        self._copied = Copied(Clock(torch, "cuda"))
         self._streams = Streams(torch)
         self._leaving: deque[tuple[Any, Any, Any]] = deque()  # storage, the stream of its last use, the copy's event
 
@@ -156,7 +202,7 @@ class PinnedHost:
         out.wait_stream(user)
         if busy is not None:
             out.wait_event(busy)
-        with torch.cuda.stream(out):
+        with torch.cuda.stream(out), self._copied.measure("out", size):
             buffer[:size].copy_(whole_of(torch, storage), non_blocking=True)
         copy.last = torch.cuda.Event()
         copy.last.record(out)
@@ -181,11 +227,17 @@ class PinnedHost:
         _, back = self._streams.of(copy.device)
         back.wait_stream(user)  # the memory's earlier use
         back.wait_event(copy.last)
-        with torch.cuda.stream(back):
+        with torch.cuda.stream(back), self._copied.measure("back", copy.bytes):
             target.copy_(copy.buffer[:copy.bytes], non_blocking=True)
         copy.last = torch.cuda.Event()
         copy.last.record(back)
         return Arrival(target.untyped_storage(), copy.last, user)
+
+    def measure(self, on: bool) -> None:
+        self._copied.on = on
+
+    def rates(self) -> Rates:
+        return self._copied.rates(True)
 
     def release(self, copy: Copy) -> None:
         self._pool.give(copy.buffer, copy.last)

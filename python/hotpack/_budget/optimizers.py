@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
+from .clock import Clock
 from .paging import Pager
 
 SLICED = ("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "RAdam", "RMSprop",
@@ -23,10 +24,13 @@ class Slices:
     """slice_bytes: of the parameters of a slice; 0: a sixteenth of all. say(line) reports what is stepped whole. known:
     the optimizers that stepped."""
 
-    def __init__(self, torch: Any, pager: Pager, slice_bytes: int, say: "Callable[[str], None]") -> None:
+    def __init__(self, torch: Any, pager: Pager, slice_bytes: int, say: "Callable[[str], None]", clock: Clock) -> None:
         self._torch = torch
         self._pager = pager
         self._say = say
+        self._clock = clock
+        self._measures = False
+        self._spans: list[tuple[Any, Any]] = []  # of moves of state, while they are measured
         self._said: set[str] = set()
         self._plain: Any = None  # PyTorch's own functions
         self._own: set[Any] = set()  # step functions that may run on a part of the parameters
@@ -116,19 +120,41 @@ class Slices:
                 group["params"] = []
             pager.begin(optimizer)
             for number, (group, part) in enumerate(slices):
+                begin = self._moment()
                 pager.bring(optimizer, part)
                 if number + 1 < len(slices):
                     pager.bring_ahead(optimizer, slices[number + 1][1])
+                self._span(begin)
                 group["params"] = part
                 function(optimizer)
                 group["params"] = []
                 self.calls += 1
+                begin = self._moment()
                 pager.send(optimizer, part)
+                self._span(begin)
         finally:
             for group, params in zip(groups, whole):
                 group["params"] = params
+            begin = self._moment()
             pager.end(optimizer)
+            self._span(begin)
         return loss
+
+    def measure(self, on: bool) -> None:
+        """Moves of state are measured from now on, or not."""
+        self._measures = on
+
+    def take_spans(self) -> "list[tuple[Any, Any]]":
+        """(begin, end) of the moves since the last call."""
+        spans, self._spans = self._spans, []
+        return spans
+
+    def _moment(self) -> Any:
+        return self._clock.now() if self._measures else None
+
+    def _span(self, begin: Any) -> None:
+        if begin is not None:
+            self._spans.append((begin, self._clock.now()))
 
     def _slices(self, optimizer: Any) -> "Iterator[tuple[Any, list[Any]]]":
         """(group, parameters) in order: as many as fit into a slice, at least one."""

@@ -33,8 +33,8 @@ class Saved:
         born: first save      dropped: the program has let go      back: first unpack      last: last unpack
     """
 
-    __slots__ = ("back", "born", "bytes", "content", "dropped", "extra", "index", "last", "root", "sources",
-                 "treatment", "unchecked", "version", "weak")
+    __slots__ = ("back", "born", "bytes", "calls", "content", "dropped", "extra", "index", "last", "root", "seconds",
+                 "sources", "treatment", "unchecked", "version", "weak")
 
     def __init__(self, index: int, size: int, weak: Any, root: Any, version: "Optional[int]", born: int) -> None:
         self.index = index
@@ -46,6 +46,8 @@ class Saved:
         self.content: Any = None  # of what is not kept (content.py)
         self.sources: Optional[list[int]] = None  # storages that it can be computed from; None: it cannot
         self.extra = 0  # bytes of other results on the way
+        self.calls: list[int] = []  # of the recorder's tape, that compute it
+        self.seconds = 0.0  # of these calls
         self.unchecked: Any = None  # a recipe that was never compared
         self.born = born
         self.dropped: Optional[int] = None
@@ -56,7 +58,7 @@ class Saved:
 class Pass:
     """kind: whose plan is followed; None: none. guide: whose order of unpacks is expected. observed: everything is
     moved, to see what the step takes so. begin, until, end: the meter's count at the start, each position and the
-    end."""
+    end. spans: (position after it, begin, end) of each save and unpack, moments of a clock."""
 
     def __init__(self, kind: "Optional[Kind]", observed: bool, begin: int) -> None:
         self.kind = None if observed else kind
@@ -75,9 +77,10 @@ class Pass:
         self.in_unpacked: set[int] = set()
         self.position = 0
         self.until: list[int] = []
+        self.spans: list[tuple[int, Any, Any]] = []
         self.pending: list[Saved] = []  # not dropped yet
         self.ahead = 0  # of the kind's order: what is fetched next
-        self.flying: Any = None  # the content that is fetched ahead
+        self.flying: Any = None  # the content that is fetched ahead, without a plan
 
     def advance(self, count: int) -> int:
         """Ends a position. Returns the new one."""
@@ -97,6 +100,13 @@ class Pass:
         """True if its counts are those of one recording with so many loads."""
         counts = [self.begin, *self.until, self.end]
         return counts == sorted(counts) and self.end < count
+
+    def durations(self, clock: Any) -> "list[float]":
+        """Seconds at each position, from one save or unpack to the next. Waits for a GPU."""
+        found = [0.0] * (self.position + 1)
+        for (position, _, end), (_, begin, _) in zip(self.spans, self.spans[1:]):
+            found[position] += max(0.0, clock.between(end, begin))
+        return found
 
     def resident(self) -> int:
         """Bytes of saved storages that are on the device now."""

@@ -1,40 +1,41 @@
-"""Which saves are kept: as many bytes as the budget has room for.
+"""Which saves are kept, moved or computed again: the least time within the budget.
 
     bytes │        budget ────────────────────────────────
-          │                 ┌────┐ kept from drop to back: the nearest to the turn first
+          │                 ┌────┐ kept from drop to back
           │        ┌────────┘    └───────┐
           │  ▁▂▃▄▅▆▇ base: the step with everything moved ▇▆▅▃▂
           └───────── forward ──┴── backward ──► position
+
+What is computed again needs its sources: those that are not kept come back with the first result that needs them, and
+stay for their own use. So a chain of results is computed once, from its end to its begin.
 """
 
+import heapq
 from typing import Optional
 
+import torch
+
+from .clock import UNKNOWN_RATE, Rates
 from .passes import AGAIN, KEEP, MOVE, Pass
+from .timeline import Timeline, Use
 
-
-class Use:
-    """A storage in the gap in which it may be away: positions [begin, end). The gap is empty where the program itself
-    holds the storage. sources: storages that it can be computed from; None: it cannot. extra: bytes of other results on
-    the way."""
-
-    __slots__ = ("begin", "bytes", "end", "extra", "sources")
-
-    def __init__(self, size: int, begin: int, end: int, sources: "Optional[list[int]]" = None, extra: int = 0) -> None:
-        self.bytes = size
-        self.begin = begin
-        self.end = end
-        self.sources = sources
-        self.extra = extra
+LONGEST_CHAIN = 40  # results, each computed from the one before: a replay calls the next one
+# How much of a copy's time is thought to be in the way while copies overlap with kernels. Plans with each are compared.
+_WEIGHTS = (0.02, 0.2, 1.0, 1e6)
+_UNKNOWN = Rates(UNKNOWN_RATE, UNKNOWN_RATE, True)
+_FETCH_EARLY = 1.25  # copies back begin as if they took so much longer
 
 
 class Sight:
     """What was observed of a kind. base[i]: the highest load at position i with everything moved. saved[i]: that of
     saved storages alone."""
 
-    def __init__(self, base: "list[int]", saved: "list[int]", uses: "list[Use]") -> None:
+    def __init__(self, base: "list[int]", saved: "list[int]", uses: "list[Use]",
+                 timeline: "Optional[Timeline]" = None) -> None:
         self.base = base
         self.saved = saved
         self.uses = uses
+        self.timeline = timeline or Timeline([0.0] * len(base), _UNKNOWN, 0.0)
 
     def merge(self, other: "Sight") -> "Sight":
         """The higher of both at each position, if they have the same; else the newer."""
@@ -51,50 +52,28 @@ class Sight:
         """The peak with everything kept."""
         load = list(self.saved if of_saved else self.base)
         for use in self.uses:
-            _add(load, use, use.end)
+            for position in range(use.begin, use.end):
+                load[position] += use.bytes
         return max(load, default=0)
 
 
 class Plan:
-    """treatments: by storage. predicted: the peak in bytes. floor: with everything moved. moved: bytes each way."""
+    """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. predicted: the peak
+    in bytes. floor: with everything moved. moved: bytes each way. seconds: of the pass."""
 
-    __slots__ = ("floor", "moved", "predicted", "treatments")
+    __slots__ = ("fetches", "floor", "moved", "predicted", "seconds", "treatments")
 
-    def __init__(self, treatments: "list[str]", predicted: int, floor: int, moved: int) -> None:
+    def __init__(self, treatments: "list[str]", predicted: int, floor: int, moved: int, seconds: float,
+                 starts: "dict[int, int]") -> None:
         self.treatments = treatments
         self.predicted = predicted
         self.floor = floor
         self.moved = moved
+        self.seconds = seconds
+        self.fetches = sorted((start, index) for index, start in starts.items())
 
 
-def _add(load: "list[int]", use: Use, end: int) -> None:
-    for position in range(use.begin, end):
-        load[position] += use.bytes
-
-
-def _compute_again(uses: "list[Use]", load: "list[int]", room: int, ends: "list[int]", treatments: "list[str]") -> None:
-    """Decides what is computed again instead of moved: what can be from storages that are not, where there is room for
-    the results on the way. A source comes back with the first result that needs it: ends of gaps and the load become
-    those of that."""
-    needed: set[int] = set()
-    for index, use in enumerate(uses):
-        if use.sources is None or index in needed or use.begin >= use.end or use.end >= len(load):
-            continue
-        if any(treatments[source] == AGAIN for source in use.sources) or load[use.end] + use.extra > room:
-            continue
-        early = {source: min(ends[source], use.end) for source in use.sources}
-        if any(max(load[end:ends[source]], default=0) + uses[source].bytes > room for source, end in early.items()):
-            continue
-        treatments[index] = AGAIN
-        load[use.end] += use.extra
-        for source, end in early.items():
-            needed.add(source)
-            for position in range(end, ends[source]):
-                load[position] += uses[source].bytes
-            ends[source] = end
-
-
-def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int) -> Sight:
+def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int, timeline: "Optional[Timeline]" = None) -> Sight:
     """Of a pass that kept nothing. loads: the highest load at each position, measured. None: what is fixed and the
     saved storages are counted. O(positions + storages)."""
     count = done.position + 1
@@ -104,7 +83,7 @@ def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int) -> Sight:
         back = entry.back if entry.back is not None else count
         last = entry.last if entry.last is not None else back
         dropped = min(entry.dropped if entry.dropped is not None else count, back)
-        uses.append(Use(entry.bytes, dropped, back, entry.sources, entry.extra))
+        uses.append(Use(entry.bytes, dropped, back, entry.sources, entry.extra, entry.seconds, entry.born))
         for begin, end in ((entry.born, dropped), (back, last + 1)):
             saved[min(begin, count)] += entry.bytes
             saved[min(end, count)] -= entry.bytes
@@ -113,34 +92,253 @@ def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int) -> Sight:
         total += change
         saved[position] = total
     saved.pop()
-    return Sight([fixed + part for part in saved] if loads is None else loads, saved, uses)
+    return Sight([fixed + part for part in saved] if loads is None else loads, saved, uses, timeline)
 
 
-def choose(sight: Sight, room: int, of_saved: bool) -> Plan:
-    """The plan whose load is at most `room` bytes, or the one with nothing kept where there is none. Keeps the shortest
-    gaps first, which are in the way of the fewest others, then what else fits. Deterministic; O(storages x positions).
+@torch.no_grad()  # type: ignore[untyped-decorator]  # the recorder has nothing to do with it
+def choose(sight: Sight, room: int, of_saved: bool, quick: bool = False) -> Plan:
+    """The fastest plan found whose load is at most `room` bytes, or the one that is the least above it. Deterministic.
+    About O(storages x positions).
 
-    of_saved: the room is for saved storages alone."""
-    plain, again = (_choose(sight, room, of_saved, compute) for compute in (False, True))
-    return min(plain, again, key=lambda plan: (max(0, plan.predicted - room), plan.moved))
+    of_saved: the room is for saved storages alone. quick: fewer plans are compared."""
+    weights = (_WEIGHTS[1],) if quick else _WEIGHTS if sight.timeline.rates.overlaps else (1.0,)
+    searches = [_Search(sight, room, of_saved, weight, True) for weight in weights
+                if any(use.sources is not None for use in sight.uses)]
+    searches.append(_Search(sight, room, of_saved, 1.0, False))
+    plans = [search.plan() for search in searches]
+    return min(plans, key=lambda plan: (max(0, plan.predicted - room), plan.seconds, plan.moved))
 
 
-def _choose(sight: Sight, room: int, of_saved: bool, compute: bool) -> Plan:
-    load = list(sight.saved if of_saved else sight.base)
-    floor = max(load, default=0)
-    ends = [use.end for use in sight.uses]
-    treatments = [MOVE for _ in sight.uses]
-    if compute:
-        _compute_again(sight.uses, load, room, ends, treatments)
-    order = sorted(range(len(sight.uses)), key=lambda index: (
-        sight.uses[index].end - sight.uses[index].begin, -sight.uses[index].bytes, index))
-    moved = 0
-    for index in order:
-        use = sight.uses[index]
-        end = ends[index]
-        if use.begin >= end or max(load[use.begin:end]) + use.bytes <= room:
-            treatments[index] = KEEP
-            _add(load, use, end)
-        elif treatments[index] == MOVE:
-            moved += use.bytes
-    return Plan(treatments, max(load, default=0), floor, moved)
+class _Search:
+    """From everything kept: takes away what frees the most excess for its time, until the load fits. Then returns what
+    has room after all, the dearest first."""
+
+    def __init__(self, sight: Sight, room: int, of_saved: bool, weight: float, compute: bool) -> None:
+        self._uses = sight.uses
+        self._timeline = sight.timeline
+        self._room = room
+        base = sight.saved if of_saved else sight.base
+        self._floor = max(base, default=0)
+        self._base = torch.tensor(base, dtype=torch.int64)
+        self._load = self._base
+        self._treatments = [KEEP for _ in sight.uses]
+        self._ends: list[int] = []  # when it is needed: by a node, or a result that is computed
+        self._users: list[list[int]] = []  # that are computed again from it
+        self._above: list[int] = []  # results in the chain that it is computed from
+        self._below: list[int] = []  # results in the chain that is computed from it
+        rates = self._timeline.rates
+        self._price = (weight if rates.overlaps else 1.0) * (1 / rates.out + 1 / rates.back)
+        self._compute = compute
+        self._rebuild()
+
+    def plan(self) -> Plan:
+        self._take_away()
+        while self._move_instead():
+            self._take_away()
+        self._return()
+        starts = self._start_copies() if self._timeline.rates.overlaps else {}
+        moved = sum(use.bytes for use, treatment in zip(self._uses, self._treatments) if treatment == MOVE)
+        seconds = self._timeline.seconds(self._uses, self._treatments, self._ends, starts)
+        peak = int(self._load.max()) if len(self._load) > 0 else 0
+        return Plan(self._treatments, peak, self._floor, moved, seconds, starts)
+
+    def _excess(self) -> int:
+        return int((self._load - self._room).clamp_(min=0).sum())
+
+    def _take_away(self) -> None:
+        queue = []
+        if self._excess() > 0:
+            for index in range(len(self._uses)):
+                for treatment in self._options(index):
+                    entry = self._entry(index, treatment)
+                    if entry is not None:
+                        queue.append(entry)
+        heapq.heapify(queue)
+        while queue and self._excess() > 0:
+            _, _, index, treatment = heapq.heappop(queue)
+            if self._treatments[index] != KEEP:
+                continue
+            entry = self._entry(index, treatment)
+            if entry is None:
+                continue
+            if queue and entry > queue[0]:
+                heapq.heappush(queue, entry)
+                continue
+            self._apply(index, treatment)
+
+    def _options(self, index: int) -> "tuple[str, ...]":
+        use = self._uses[index]
+        if use.begin >= use.end:
+            return ()
+        computes = self._compute and use.sources is not None and use.end < len(self._load)
+        return (AGAIN, MOVE) if computes else (MOVE,)
+
+    def _cost(self, index: int, treatment: str) -> float:
+        use = self._uses[index]
+        return self._price * use.bytes if treatment == MOVE else use.seconds
+
+    def _entry(self, index: int, treatment: str) -> "Optional[tuple[float, int, int, str]]":
+        """(seconds for each byte of excess that goes, ...), to be compared. None: nothing goes."""
+        use = self._uses[index]
+        end = self._ends[index]
+        over = self._load[use.begin:end] - self._room
+        gain = int(over.clamp(min=0).sum()) - int((over - use.bytes).clamp_(min=0).sum())
+        if treatment == AGAIN and gain > 0:
+            if self._chain(index) > LONGEST_CHAIN:
+                return None
+            gain -= self._harm(index, end)
+        if gain <= 0:
+            return None
+        return (self._cost(index, treatment) + 1e-9) / gain, use.begin - use.end, index, treatment
+
+    def _chain(self, index: int) -> int:
+        sources = self._uses[index].sources or ()
+        return 1 + self._below[index] + max((self._above[source] + 1 for source in sources
+                                             if self._treatments[source] == AGAIN), default=0)
+
+    def _harm(self, index: int, end: int) -> int:
+        """The excess that comes with what the result is computed from."""
+        added: list[tuple[int, int, int]] = [(end, end + 1, self._uses[index].extra)]
+        seen: set[int] = set()
+        self._early(index, end, added, seen)
+        last = max(until for _, until, _ in added)
+        before = self._load[end:last] - self._room
+        after = before.clone()
+        for begin, until, size in added:
+            after[begin - end:until - end] += size
+        return int(after.clamp_(min=0).sum()) - int(before.clamp_(min=0).sum())
+
+    def _early(self, index: int, end: int, added: "list[tuple[int, int, int]]", seen: "set[int]") -> None:
+        for source in self._uses[index].sources or ():
+            if source in seen or self._treatments[source] == KEEP or self._ends[source] <= end:
+                continue
+            seen.add(source)
+            added.append((end, self._ends[source], self._uses[source].bytes))
+            if self._treatments[source] == AGAIN:
+                added.append((end, end + 1, self._uses[source].extra))
+                self._early(source, end, added, seen)
+
+    def _apply(self, index: int, treatment: str) -> None:
+        use = self._uses[index]
+        end = self._ends[index]
+        self._load[use.begin:end] -= use.bytes
+        self._treatments[index] = treatment
+        if treatment != AGAIN:
+            return
+        self._load[end:end + 1] += use.extra
+        for source in use.sources or ():
+            self._users[source].append(index)
+            self._need(source, end)
+        self._above[index] = max((self._above[source] + 1 for source in use.sources or ()
+                                  if self._treatments[source] == AGAIN), default=0)
+        self._lengthen(index)
+
+    def _need(self, source: int, end: int) -> None:
+        """The storage is needed from that position on."""
+        was = self._ends[source]
+        if was <= end:
+            return
+        self._ends[source] = end
+        use = self._uses[source]
+        if self._treatments[source] == KEEP:
+            return
+        self._load[end:was] += use.bytes
+        if self._treatments[source] == AGAIN:
+            self._load[was:was + 1] -= use.extra
+            self._load[end:end + 1] += use.extra
+            for further in use.sources or ():
+                self._need(further, end)
+
+    def _lengthen(self, index: int) -> None:
+        """Of the chains through a result."""
+        for user in self._users[index]:
+            if self._above[user] < self._above[index] + 1:
+                self._above[user] = self._above[index] + 1
+                self._lengthen(user)
+        for source in self._uses[index].sources or ():
+            if self._treatments[source] == AGAIN and self._below[source] < self._below[index] + 1:
+                self._below[source] = self._below[index] + 1
+                self._lengthen(source)
+
+    def _move_instead(self) -> bool:
+        """Moves one result that is computed again where the load is highest, because of it. False: there is none, or
+        the load fits."""
+        place = int(self._load.argmax()) if len(self._load) > 0 else 0
+        if not self._compute or int(self._load.max()) <= self._room:
+            return False
+        found = [index for index, treatment in enumerate(self._treatments)
+                 if treatment == AGAIN and self._weighs(index, place)]
+        if not found:
+            return False
+        index = min(found, key=lambda index: (self._cost(index, MOVE) - self._uses[index].seconds, index))
+        self._treatments[index] = MOVE
+        self._rebuild()
+        return True
+
+    def _weighs(self, index: int, place: int) -> bool:
+        end = self._ends[index]
+        if end == place and self._uses[index].extra > 0:
+            return True
+        return any(self._treatments[source] != KEEP and self._ends[source] == end <= place < self._uses[source].end
+                   for source in self._uses[index].sources or ())
+
+    def _rebuild(self) -> None:
+        """Loads and ends, from the treatments. A source has a lower number than what is computed from it."""
+        count = len(self._uses)
+        self._load = self._base.clone()
+        self._ends = [use.end for use in self._uses]
+        self._users = [[] for _ in range(count)]
+        self._above, self._below = [0] * count, [0] * count
+        for index in reversed(range(count)):
+            use = self._uses[index]
+            end = self._ends[index]
+            if self._treatments[index] == KEEP:
+                self._load[use.begin:use.end] += use.bytes
+                continue
+            self._load[end:use.end] += use.bytes
+            if self._treatments[index] == AGAIN:
+                self._load[end:end + 1] += use.extra
+                for source in use.sources or ():
+                    self._users[source].append(index)
+                    self._ends[source] = min(self._ends[source], end)
+                    self._below[source] = max(self._below[source], self._below[index] + 1)
+        for index in range(count):
+            self._above[index] = max((self._above[source] + 1 for source in self._uses[index].sources or ()
+                                      if self._treatments[index] == self._treatments[source] == AGAIN), default=0)
+
+    def _return(self) -> None:
+        away = [index for index, treatment in enumerate(self._treatments) if treatment != KEEP]
+        for index in sorted(away, key=lambda index: (-self._cost(index, self._treatments[index]), index)):
+            use = self._uses[index]
+            end = self._ends[index]
+            gap = self._load[use.begin:end]
+            if len(gap) > 0 and int(gap.max()) + use.bytes > self._room:
+                continue
+            gap += use.bytes
+            if self._treatments[index] == AGAIN:
+                self._load[end:end + 1] -= use.extra
+            self._treatments[index] = KEEP
+
+    def _start_copies(self) -> "dict[int, int]":
+        """When the copies back begin: as late as the link allows, where there is room."""
+        clock = torch.tensor([0.0, *self._timeline.durations], dtype=torch.float64).cumsum(0)
+        moved = [index for index, treatment in enumerate(self._treatments) if treatment == MOVE]
+        starts: dict[int, int] = {}
+        turn = min((use.end for use in self._uses), default=0)  # backward's first unpack
+        free = float("inf")  # the link is, before this moment
+        for index in sorted(moved, key=lambda index: (-self._ends[index], index)):
+            use = self._uses[index]
+            end = min(self._ends[index], len(self._load) - 1)
+            free = min(free, float(clock[end])) - _FETCH_EARLY * use.bytes / self._timeline.rates.back
+            wanted = max(use.begin, turn, int(torch.searchsorted(clock, free, right=True)) - 1)
+            start = self._fits_from(wanted, end, use.bytes)
+            self._load[start:end] += use.bytes
+            starts[index] = start
+        return starts
+
+    def _fits_from(self, wanted: int, end: int, size: int) -> int:
+        if wanted >= end:
+            return end
+        full = (self._load[wanted:end] + size > self._room).nonzero()
+        return wanted if len(full) == 0 else wanted + int(full[-1]) + 1
+

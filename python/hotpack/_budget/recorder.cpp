@@ -29,91 +29,24 @@
 #include <utility>
 #include <vector>
 
+#include "recorder_time.h"
+#include "recorder_traits.h"
+
 namespace {
 
 using c10::IValue;
 using c10::OperatorHandle;
 using c10::TensorImpl;
+using hotpack::DeviceOf;
+using hotpack::Duration;
+using hotpack::Now;
+using hotpack::Traits;
+using hotpack::TraitsOf;
 
 constexpr auto kKey = c10::DispatchKey::Fake;  // below all modes; without kernels of its own (recorder.py checks)
 constexpr size_t kMaxCalls = 100'000;          // of a tape: then it records no more
 constexpr size_t kMaxRecipe = 48;              // calls
 constexpr int64_t kUndefined = -1;
-
-// Operators that cost about as much as the memory they touch, and give the same bits each time.
-bool IsCheap(const std::string& name) {
-  static const std::unordered_set<std::string> names = [] {
-    std::unordered_set<std::string> all;
-    for (const char* each :
-         {"relu",           "gelu",           "silu",          "tanh",           "sigmoid",       "mul",
-          "add",            "sub",            "rsub",          "div",            "native_layer_norm",
-          "_to_copy",       "t",              "view",          "_unsafe_view",   "transpose",     "permute",
-          "expand",         "slice",          "select",        "unsqueeze",      "squeeze",       "_reshape_alias",
-          "as_strided",     "clone",          "cat",           "native_batch_norm",
-          "_native_batch_norm_legit",         "cudnn_batch_norm",                "_batch_norm_with_update",
-          "max_pool2d_with_indices",          "avg_pool2d",    "hardswish",      "hardtanh",      "hardsigmoid",
-          "clamp",          "clamp_min",      "where",         "neg",            "rsqrt",         "sqrt",
-          "pow",            "mean",           "cos",           "sin",            "exp",           "log",
-          "_softmax",       "_log_softmax",   "_safe_softmax", "alias",          "detach",        "split",
-          "split_with_sizes", "chunk",        "unbind",        "stack",          "roll",          "constant_pad_nd",
-          "leaky_relu",     "elu",            "threshold",     "masked_fill",    "embedding",     "native_group_norm",
-          "upsample_nearest2d",               "_adaptive_avg_pool2d",            "bernoulli",     "native_dropout",
-          "empty_like",     "zeros_like",     "ones_like",     "rand_like",      "copy",          "abs",
-          "reciprocal",     "softplus",       "erf",           "minimum",        "maximum",       "eq",
-          "ne",             "lt",             "le",            "gt",             "ge",            "logical_not",
-          "bitwise_not",    "_fused_rms_norm", "addcmul",      "lerp",           "square",        "log_sigmoid_forward",
-          "zero",           "fill",           "uniform",       "normal"}) {
-      all.insert(std::string("aten::") + each);
-      all.insert(std::string("aten::") + each + "_");  // in place
-    }
-    return all;
-  }();
-  return names.contains(name);
-}
-
-// In place, whatever was there before.
-bool Overwrites(const std::string& name) {
-  return name == "aten::bernoulli_" || name == "aten::zero_" || name == "aten::fill_" || name == "aten::uniform_" ||
-         name == "aten::normal_";
-}
-
-bool IsBatchNorm(const std::string& name) {
-  return name == "aten::native_batch_norm" || name == "aten::_native_batch_norm_legit" ||
-         name == "aten::cudnn_batch_norm" || name == "aten::_batch_norm_with_update";
-}
-
-struct Traits {
-  bool writes = false;        // an argument
-  bool random = false;        // draws from a generator
-  bool cheap = false;         // may be part of a recipe
-  bool shape_only = false;    // reads no contents of its tensors
-  bool uninitialised = false;  // its result may be filled by what is no operator: only what overwrites may use it
-  bool overwrites = false;    // its written argument
-  bool batch_norm = false;    // writes running statistics, its arguments 3 and 4, whatever its schema says
-  bool always_trains = false; // a batch norm without the flag
-};
-
-const Traits& TraitsOf(const OperatorHandle& op) {
-  thread_local std::unordered_map<const void*, Traits> known;
-  const auto [found, is_new] = known.try_emplace(&op.schema());
-  if (is_new) {
-    Traits& traits = found->second;
-    const std::string& name = op.operator_name().name;
-    for (const auto& argument : op.schema().arguments()) {
-      if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) traits.writes = true;
-      if (argument.name() == "generator") traits.random = true;
-    }
-    if (op.hasTag(at::Tag::nondeterministic_seeded)) traits.random = true;
-    traits.cheap = IsCheap(name);
-    traits.shape_only = name == "aten::empty_like" || name == "aten::zeros_like" || name == "aten::ones_like" ||
-                        name == "aten::rand_like";
-    traits.uninitialised = name == "aten::empty_like";
-    traits.overwrites = Overwrites(name);
-    traits.batch_norm = IsBatchNorm(name);
-    traits.always_trains = name == "aten::_batch_norm_with_update";
-  }
-  return found->second;
-}
 
 int64_t VersionOf(const at::Tensor& tensor) {
   TensorImpl* impl = tensor.unsafeGetTensorImpl();
@@ -148,10 +81,12 @@ struct Call {
   int64_t new_bytes = 0;  // of results that are no views
   at::Generator generator;
   at::Tensor state;  // of the generator, before the call
+  Duration duration;
 };
 
 struct Value {
-  c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl> tensor;  // keeps the address from coming again, not the memory
+  c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl>
+      tensor;  // keeps the address from coming again, not the memory
   int64_t version;
   int64_t made_by;  // a call; -1: it was there
 };
@@ -170,7 +105,24 @@ class Tape {
 
   size_t size() const { return calls_.size(); }
 
-  bool full() const { return calls_.size() >= kMaxCalls; }
+  bool full() const { return !stale_ && calls_.size() >= kMaxCalls; }
+
+  // From now on calls are measured, which costs a GPU's stream two events each.
+  void Time(bool timed) { timed_ = timed; }
+
+  bool timed() const { return timed_; }
+
+  // What the calls took, in seconds; measured ones only.
+  double Seconds(const std::vector<int64_t>& order) const {
+    double sum = 0;
+    for (const int64_t number : order) sum += calls_.at(number - first_call_).duration.Seconds();
+    return sum;
+  }
+
+  // The host's time for the recording of measured calls, since the last reading of it.
+  double TakeOwnSeconds() { return std::exchange(own_seconds_, 0); }
+
+  void AddOwn(double seconds) { own_seconds_ += seconds; }
 
   // Adds the call that is about to run. The caller runs it, and calls Finish.
   Call Begin(const OperatorHandle& op, const Traits& traits, const torch::jit::Stack& stack) {
@@ -178,20 +130,20 @@ class Tape {
     const auto& schema = op.schema();
     const size_t count = schema.arguments().size();
     const size_t begin = stack.size() - count;
-    Call call{op, traits, {}, {}, 0, {}, {}};
+    Call call{op, traits, {}, {}, 0, {}, {}, {}};
     call.arguments.resize(count);
     if (traits.batch_norm) {
       const bool trains = traits.always_trains || (stack[begin + 5].isBool() && stack[begin + 5].toBool());
-      call.traits.cheap = trains;  // else it reads statistics that others write without a trace
+      call.traits.repeatable = trains;  // else it reads statistics that others write without a trace
     }
     for (size_t i = 0; i < count; ++i) {
       const auto* alias = schema.arguments()[i].alias_info();
       const bool statistics = traits.batch_norm && (i == 3 || i == 4);
-      Read(stack[begin + i], call.traits.cheap, traits.shape_only || statistics, alias != nullptr && alias->isWrite(),
-           &call.arguments[i]);
+      Read(stack[begin + i], call.traits.repeatable, traits.shape_only || statistics,
+           alias != nullptr && alias->isWrite(), &call.arguments[i]);
     }
-    if (!WritesWholeStorages(call, stack, begin)) call.traits.cheap = false;
-    if (traits.random && traits.cheap) SaveGenerator(stack, begin, &call);
+    if (!WritesWholeStorages(call, stack, begin)) call.traits.repeatable = false;
+    if (traits.random && traits.repeatable) SaveGenerator(stack, begin, &call);
     return call;
   }
 
@@ -233,10 +185,10 @@ class Tape {
     }
   }
 
-  // The calls that make `target` from values of `have` and values that are given, in order, and what they read: (value,
+  // The calls that make `target` from values of Have and values that are given, in order, and what they read: (value,
   // version). Empty: there is no such recipe. The caller finds out whether what is given is still there.
   std::optional<std::tuple<std::vector<int64_t>, std::vector<std::pair<int64_t, int64_t>>, int64_t>> Recipe(
-      int64_t target, const std::unordered_set<int64_t>& have) const {
+      int64_t target) const {
     std::unordered_set<int64_t> calls;
     std::unordered_map<int64_t, int64_t> sources;
     std::vector<int64_t> open = {target};
@@ -247,16 +199,16 @@ class Tape {
       if (made_by < 0) return {};
       if (!calls.insert(made_by).second) continue;
       const Call& call = calls_[made_by - first_call_];
-      if (!call.traits.cheap || calls.size() > kMaxRecipe) return {};
+      if (!call.traits.repeatable || calls.size() > kMaxRecipe) return {};
       bytes += call.new_bytes;
       for (const Argument& argument : call.arguments) {
         for (size_t k = 0; k < argument.values.size(); ++k) {
           const int64_t value = argument.values[k];
           if (value == kUndefined) continue;
-          if (!have.contains(value) && IsUninitialised(value) && !(argument.written && call.traits.overwrites)) {
+          if (!have_.contains(value) && IsUninitialised(value) && !(argument.written && call.traits.overwrites)) {
             return {};
           }
-          if (have.contains(value) || IsGiven(value)) {
+          if (have_.contains(value) || IsGiven(value)) {
             const auto [known, is_new] = sources.try_emplace(value, argument.versions[k]);
             if (!is_new && known->second != argument.versions[k]) return {};
           } else {
@@ -270,6 +222,11 @@ class Tape {
     return std::make_tuple(std::move(order), std::vector<std::pair<int64_t, int64_t>>(sources.begin(), sources.end()),
                            bytes);
   }
+
+  // Recipes begin with this value: a save of it is there in backward.
+  void Have(int64_t value) { have_.insert(value); }
+
+  void HaveNot(int64_t value) { have_.erase(value); }
 
   // The tensor of a value that was there, if it still has that value.
   std::optional<at::Tensor> Tensor(int64_t value, int64_t version) const {
@@ -305,7 +262,8 @@ class Tape {
   int64_t Add(const at::Tensor& tensor, int64_t version, int64_t made_by) {
     TensorImpl* impl = tensor.unsafeGetTensorImpl();
     const int64_t number = first_value_ + static_cast<int64_t>(values_.size());
-    values_.push_back({c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()), version, made_by});
+    values_.push_back(
+        {c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl>(tensor.getIntrusivePtr()), version, made_by});
     current_[impl] = number;
     if (void* storage = StorageOf(tensor); storage != nullptr) on_storage_[storage].push_back(impl);
     return number;
@@ -407,9 +365,12 @@ class Tape {
     stack.reserve(call.arguments.size());
     for (const Argument& argument : call.arguments) {
       switch (argument.kind) {
-        case Argument::kConstant: stack.push_back(argument.constant); break;
+        case Argument::kConstant:
+          stack.push_back(argument.constant);
+          break;
         case Argument::kShape:
-          stack.emplace_back(at::empty_strided(argument.shape->sizes, argument.shape->strides, argument.shape->options));
+          stack.emplace_back(
+              at::empty_strided(argument.shape->sizes, argument.shape->strides, argument.shape->options));
           break;
         case Argument::kTensor: {
           at::Tensor tensor = take(argument.values[0], argument.written);
@@ -480,7 +441,7 @@ class Tape {
   // Recipes begin with it: it was there, is a parameter, or cannot be computed again.
   bool IsGiven(int64_t value) const {
     const Value& found = At(value);
-    if (found.made_by < 0 || !calls_[found.made_by - first_call_].traits.cheap) return true;
+    if (found.made_by < 0 || !calls_[found.made_by - first_call_].traits.repeatable) return true;
     const at::Tensor tensor(found.tensor.lock());
     return tensor.defined() && tensor.requires_grad() && tensor.is_leaf();
   }
@@ -493,9 +454,13 @@ class Tape {
     values_.clear();
     current_.clear();
     on_storage_.clear();
+    have_.clear();
   }
 
   std::atomic<bool> stale_ = false;
+  bool timed_ = false;
+  double own_seconds_ = 0;
+  std::unordered_set<int64_t> have_;
   int64_t first_call_ = 0, first_value_ = 0;
   std::vector<Call> calls_;
   std::vector<Value> values_;
@@ -555,9 +520,21 @@ void Record(const OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stac
     if (tape != nullptr) tape->Forget(written);
     return;
   }
+  if (!tape->timed()) {
+    Call call = tape->Begin(op, traits, *stack);
+    op.redispatchBoxed(below, stack);
+    tape->Finish(std::move(call), written, *stack);
+    return;
+  }
+  const double begun = Now();
   Call call = tape->Begin(op, traits, *stack);
+  call.duration.Begin(DeviceOf(*stack, stack->size() - call.arguments.size()));
+  tape->AddOwn(Now() - begun);
   op.redispatchBoxed(below, stack);
+  const double done = Now();
+  call.duration.End();
   tape->Finish(std::move(call), written, *stack);
+  tape->AddOwn(Now() - done);
 }
 
 TORCH_LIBRARY_IMPL(_, Fake, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&Record>()); }
@@ -573,7 +550,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def("find", &Tape::Find)
       .def("recipe", &Tape::Recipe)
       .def("tensor", &Tape::Tensor)
+      .def("have", &Tape::Have)
+      .def("have_not", &Tape::HaveNot)
       .def("names", &Tape::Names)
+      .def("time", &Tape::Time)
+      .def("seconds", &Tape::Seconds)
+      .def("own_seconds", &Tape::TakeOwnSeconds)
       .def("replay", &Tape::Replay);
   // Records this thread's operators from now on; None: no more.
   m.def("record", [](std::shared_ptr<Tape> tape) {

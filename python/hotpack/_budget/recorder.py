@@ -16,6 +16,7 @@ from typing import Any
 from .._errors import Error
 
 _SOURCE = Path(__file__).with_name("recorder.cpp")
+_PARTS = (_SOURCE, *(_SOURCE.with_name(f"recorder_{part}.h") for part in ("time", "traits")))
 _LONGEST = 300  # seconds of a compiler
 _loaded: "dict[str, Any]" = {}
 
@@ -57,7 +58,8 @@ def _cache() -> Path:
 
 def _name(torch: Any) -> str:
     """Of the file: source, versions of PyTorch and Python."""
-    facts = [_SOURCE.read_text(), torch.__version__, platform.python_version(), str(torch._C._GLIBCXX_USE_CXX11_ABI)]
+    facts = [*(part.read_text() for part in _PARTS), torch.__version__, platform.python_version(),
+             str(torch._C._GLIBCXX_USE_CXX11_ABI)]
     return f"recorder-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 

@@ -9,6 +9,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .._simulate import simulated
 from .again import Again, Checks, Recipe, Recorder
+from .clock import Clock
 from .content import Absent, Away, Kept, Moved, Plain, Tracked
 from .passes import AGAIN, KEEP, MOVE, Item, Kinds, Pass, Saved
 from .tensors import Tensors, key_of, operator_of
@@ -17,17 +18,18 @@ Chooser = Callable[[Pass, Item, str], str]
 
 
 class Saves:
-    """count() returns the meter's count. learn(done) is called with each pass that backward has run through.
-    recorder: that of this thread's operators. chooser replaces the plans' treatments, for tests. Called with the
-    interpreter's lock held, in the threads of forward and backward."""
+    """count() returns the meter's count. learn(done) is called with each pass that backward has run through. clock:
+    measures observed passes. recorder: that of this thread's operators. chooser replaces the plans' treatments, for
+    tests. Called with the interpreter's lock held, in the threads of forward and backward."""
 
-    def __init__(self, torch: Any, tensors: Tensors, host: Any, kinds: Kinds, count: "Callable[[], int]",
+    def __init__(self, torch: Any, tensors: Tensors, host: Any, kinds: Kinds, clock: Clock, count: "Callable[[], int]",
                  learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None,
                  recorder: "Optional[Recorder]" = None) -> None:
         self._torch = torch
         self._tensors = tensors
         self._host = host
         self._kinds = kinds
+        self._clock = clock
         self._count = count
         self._learn = learn
         self._chooser = chooser
@@ -51,11 +53,21 @@ class Saves:
             self.end_pass()
         if self._lasts(storage):
             return Plain(self._torch, tensor, common)
-        return self._track(tensor, storage)
+        if not self.observe and (self._passing is None or not self._passing.observed):
+            return self._track(tensor, storage)
+        return self._timed(lambda: self._track(tensor, storage))
 
-    @staticmethod
-    def unpack(packed: Any) -> Any:
-        return packed.unpack()
+    def unpack(self, packed: Any) -> Any:
+        if self._passing is None or not self._passing.observed or self._task() == -1:
+            return packed.unpack()
+        return self._timed(packed.unpack)
+
+    def _timed(self, work: "Callable[[], Any]") -> Any:
+        begin = self._clock.now()
+        result = work()
+        if self._passing is not None:
+            self._passing.spans.append((self._passing.position, begin, self._clock.now()))
+        return result
 
     def _lasts(self, storage: Any) -> bool:
         weak = self._lasting.get(key_of(storage))
@@ -81,7 +93,7 @@ class Saves:
                 entry.unchecked = None
         else:
             packed = Kept(self._torch, tensor, tracked, self._use)
-        if self.recorder is not None and entry.treatment != AGAIN:
+        if self.recorder is not None:
             self.recorder.note(tensor, packed)
         return packed
 
@@ -122,6 +134,7 @@ class Saves:
         if self._checks.trusts(recipe):
             entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
             entry.extra = max(0, recipe.bytes - entry.bytes)
+            entry.calls = recipe.calls if passing.observed else []
             return recipe
         entry.unchecked = recipe
         return None
@@ -144,7 +157,14 @@ class Saves:
     def _idle(self, passing: Pass) -> None:
         """No graph holds a save of this pass."""
         if passing is self._passing and self.recorder is not None:
+            self._measure(passing)
             self.recorder.clear()
+
+    def _measure(self, passing: Pass) -> None:
+        """What the operators took, before the tape forgets them."""
+        for entry in passing.saved:
+            if entry.calls and self.recorder is not None:
+                entry.seconds, entry.calls = self.recorder.seconds(entry.calls), []
 
     def _use(self, tracked: Tracked) -> bool:
         """When a save is unpacked. Returns False outside of backward: someone looks at a node's saved tensors."""
@@ -163,6 +183,9 @@ class Saves:
         kind = passing.guide
         if kind is None or not self._host.ahead:
             return
+        if kind is passing.kind and kind.plan is not None:
+            self._fetch_by_plan(passing, kind)
+            return
         if passing.flying is not None and passing.flying.arriving():
             return
         at = max(passing.ahead, kind.rank.get(number, -1) + 1)
@@ -176,6 +199,16 @@ class Saves:
                     passing.flying = content
         passing.ahead = at
 
+    @staticmethod
+    def _fetch_by_plan(passing: Pass, kind: Any) -> None:
+        fetches = kind.plan.fetches
+        while passing.ahead < len(fetches) and fetches[passing.ahead][0] <= passing.position:
+            index = fetches[passing.ahead][1]
+            passing.ahead += 1
+            content = passing.saved[index].content if index < len(passing.saved) else None
+            if isinstance(content, Moved):
+                content.fetch()
+
     def end_pass(self, forced: bool = True) -> None:
         """Ends the pass if no graph holds a save of it, or if forced."""
         done = self._passing
@@ -183,6 +216,7 @@ class Saves:
             return
         self._passing = None
         done.end = self._count()
+        self._measure(done)
         self._host.flush()
         self._lasting = {key: weak for key, weak in self._lasting.items() if not weak.expired()}
         for entry in done.saved:

@@ -1,16 +1,19 @@
 """A budget in force: the first steps are observed with everything moved, then plans are made and followed."""
 
 import gc
+import os
 import sys
 from typing import Any, Optional
 
 from .. import _marks
 from .._errors import Error
 from .._saved_tensors import DefaultHooks
+from .._simulate import simulated
 from .._steps import Steps
 from . import recorder
 from .again import Recorder
 from .amount import Amount, size_text
+from .clock import Clock
 from .host import host_for
 from .meter import Meter, by_position
 from .optimizers import Slices
@@ -18,6 +21,7 @@ from .paging import Pager
 from .passes import Kind, Kinds, Pass
 from .policy import choose, sight_of
 from .saves import Chooser, Saves
+from .step_time import StepTime
 from .tensors import Tensors
 
 _PENDING = 64            # a plan is made from so many passes of an iteration, the last ones
@@ -41,11 +45,14 @@ class Session:
         self._kinds = Kinds()
         self._meter = Meter(torch)
         self._host = host_for(torch, device)
+        clock = Clock(torch, device)
+        # Without virtual time the simulated device takes none.
+        self.times = StepTime(clock, not simulated() or bool(os.environ.get("SIMGPU_TIME")), self._host.ahead)
         self._pager = Pager(torch, device)
-        self._slices = Slices(torch, self._pager, slice_bytes, self.say)
+        self._slices = Slices(torch, self._pager, slice_bytes, self.say, clock)
         self._recompute = recompute  # the recorder is to be loaded
-        self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, self._meter.count, self._learn,
-                           chooser)
+        self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, clock, self._meter.count,
+                           self._learn, chooser)
         self._hooks = DefaultHooks(torch, self.saves.pack, self.saves.unpack)
         self._listeners: list[Any] = []
         self._steps = Steps()
@@ -86,6 +93,7 @@ class Session:
         self._recompute = False
         try:
             self.saves.recorder = Recorder(self._torch, recorder.load(self._torch))
+            self.saves.recorder.time(self.times.known)
             self.saves.recorder.start()
         except Error as error:
             self.say(f"saved tensors are moved, and none is computed again: {error}")
@@ -124,9 +132,12 @@ class Session:
         except Exception as error:  # the program itself must go on; without a plan everything is moved
             self.say(f"no plan for this step: {type(error).__name__}: {error}")
             self._pending = []
+        self.times.begin()
 
     def _end_iteration(self) -> None:
         self.saves.end_pass()
+        own = self.saves.recorder.take_own_seconds() if self.saves.recorder is not None else 0.0
+        self.times.end(self._pending, self._slices.take_spans(), own)
         self._host.end_step()
         if self.saves.failed is not None and not self._told_of_host:
             self._told_of_host = True
@@ -145,6 +156,14 @@ class Session:
             self._meter.start()
         else:
             self._meter.stop()
+        self._measure(self.saves.observe and self.times.known)
+
+    def _measure(self, on: bool) -> None:
+        """In the next iteration."""
+        self._host.measure(on)
+        self._slices.measure(on)
+        if self.saves.recorder is not None:
+            self.saves.recorder.time(on)
 
     def _see(self, done: Pass, loads: "Optional[list[int]]") -> None:
         highest = None
@@ -154,7 +173,7 @@ class Session:
             highest = by_position(loads, done.begin, done.until, done.end)
         kind = self._kinds.same(done) or Kind(done.items, done.of_item)
         self._kinds.use(kind)
-        sight = sight_of(done, highest, self._parameter_bytes())
+        sight = sight_of(done, highest, self._parameter_bytes(), self.times.timeline(done, self._host.rates()))
         if not done.checked:
             kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
             kind.passes += 1 if kind.order or not self._host.ahead else 0
@@ -184,27 +203,37 @@ class Session:
         self.budget = self.amount.of(plain if of_saved else max(plain, rest) + state)
         room = self.budget - (self._margin(kinds) if self._device == "cuda" and not of_saved else 0)
         best: Any = None
-        for share in _SHARES:
+        for share in _SHARES if state > 0 else (0,):
             resident = state * share // 4
-            plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
+            plans = [choose(kind.sight, room - resident, of_saved, quick=True) for kind in kinds]
             peak = max([plan.predicted for plan in plans] + [rest]) + resident
-            cost = (max(0, peak - room), sum(plan.moved for plan in plans) + state - resident)
+            seconds = sum(plan.seconds for plan in plans) + self.times.paging(1 - share / 4)
+            cost = (max(0, peak - room), seconds, sum(plan.moved for plan in plans) + state - resident)
             if best is None or cost < best[0]:
-                best = (cost, plans, resident, peak)
-            if state == 0:
-                break
-        _, plans, resident, self.predicted = best
+                best = (cost, resident)
+        resident = best[1]
+        plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
+        self.predicted = max([plan.predicted for plan in plans] + [rest]) + resident
         self.observed_moves = self.observed_moves or self.moved
         for kind, plan in zip(kinds, plans):
             kind.plan = plan
         if not of_saved:
             self._pager.resident = None if resident >= state else resident
+        self._predict(1 - resident / state if state > 0 else 0.0)
         if self.predicted > room and not self._too_small:
             self._too_small = True
             self.say(self._floor_text(max([plan.floor for plan in plans] + [rest]), of_saved))
         if all(kind.plan is not None for kind in self._kinds.all):
             self._unseen = 0
         self.saves.observe = self._unseen > 0
+
+    def _predict(self, paged: float) -> None:
+        passes = []
+        for done in self._pending:
+            kind = self._kinds.same(done)
+            if kind is not None and kind.plan is not None:
+                passes.append((kind.sight.timeline.total, kind.plan.seconds))
+        self.times.predict(passes, paged)
 
     def _margin(self, kinds: "list[Kind]") -> int:
         largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
@@ -227,6 +256,16 @@ class Session:
         return (f"the budget of {size_text(self.budget)} is too small: with everything moved the step takes {more}"
                 f"{size_text(floor)} ({size_text(weights)} of weights and gradients, {size_text(floor - weights)} of "
                 "what an operator or the program needs at once)")
+
+    @property
+    def predicted_time(self) -> float:
+        """Of a step by the plans, over one without a budget; 0: not known."""
+        return self.times.predicted
+
+    @property
+    def measured_time(self) -> float:
+        """Of the last steps by the plans, over one without a budget; 0: not known."""
+        return self.times.measured
 
     def figures(self) -> "dict[str, int]":
         return {"budget": self.budget, "moved_bytes": self.moved, "recomputed_bytes": self.computed,

@@ -1,0 +1,87 @@
+"""The time of a pass whose saves are treated by a plan.
+
+    position   save 0   save 1   save 2  │ turn │  unpack 2   unpack 1   unpack 0
+    compute    ▇▇▇▇▇▇   ▇▇▇▇▇▇   ▇▇▇▇▇▇  ░      ▇▇▇▇▇▇▇▇▇▇ again ▇▇▇▇▇  ▇▇▇▇▇▇▇▇▇
+    out               ▄▄▄▄▄▄▄▄▄                                     ░ waits
+    back                                        ▄▄▄▄▄▄▄▄▄ started where the plan says
+"""
+
+from typing import Optional
+
+from .clock import Rates
+from .passes import AGAIN, MOVE
+
+_WINDOW = 2  # storages that may wait for their copy out (host.py)
+
+
+class Timeline:
+    """durations: seconds of the program's own work at each position, without any treatment. hook: the host's seconds
+    for a save and its unpack, where they are in the way."""
+
+    def __init__(self, durations: "list[float]", rates: Rates, hook: float) -> None:
+        self.durations = durations
+        self.rates = rates
+        self.hook = hook
+        self.total = sum(durations)
+
+    def seconds(self, uses: "list[Use]", treatments: "list[str]", ends: "list[int]",
+                starts: "dict[int, int]") -> float:
+        """ends: when a storage is back on the device. starts: when a moved one's copy back begins. O(positions +
+        storages log storages)."""
+        moved = [index for index, treatment in enumerate(treatments) if treatment == MOVE]
+        computed = sum(use.seconds for use, treatment in zip(uses, treatments) if treatment == AGAIN)
+        if not self.rates.overlaps:
+            bytes_moved = sum(uses[index].bytes for index in moved)
+            return (self.total + computed + bytes_moved * (1 / self.rates.out + 1 / self.rates.back)
+                    + self.hook * len(uses))
+        return self._overlapped(uses, treatments, moved, ends, starts)
+
+    def _overlapped(self, uses: "list[Use]", treatments: "list[str]", moved: "list[int]", ends: "list[int]",
+                    starts: "dict[int, int]") -> float:
+        count = len(self.durations)
+        leaving: dict[int, list[int]] = {}
+        fetched: dict[int, list[int]] = {}
+        needed: dict[int, list[int]] = {}
+        for index in moved:
+            leaving.setdefault(min(uses[index].born, count - 1), []).append(index)
+            fetched.setdefault(min(starts.get(index, ends[index]), count - 1), []).append(index)
+        for index, treatment in enumerate(treatments):
+            if treatment in (MOVE, AGAIN):
+                needed.setdefault(min(ends[index], count - 1), []).append(index)
+        now = out = back = 0.0
+        pending: list[float] = []
+        arrived: dict[int, float] = {}
+        for position, duration in enumerate(self.durations):
+            for index in leaving.get(position, ()):
+                out = max(out, now) + uses[index].bytes / self.rates.out
+                pending.append(out)
+                if len(pending) > _WINDOW:
+                    now = max(now, pending.pop(0))
+            if pending and position in fetched:
+                now = max(now, pending[-1])  # backward has begun
+                pending.clear()
+            for index in sorted(fetched.get(position, ()), key=lambda index: ends[index]):
+                back = max(back, now) + uses[index].bytes / self.rates.back
+                arrived[index] = back
+            for index in needed.get(position, ()):
+                now = max(now, arrived[index]) if treatments[index] == MOVE else now + uses[index].seconds
+            now += duration
+        return now
+
+
+class Use:
+    """A storage in the gap in which it may be away: positions [begin, end). The gap is empty where the program itself
+    holds the storage. born: the position of its save. sources: storages that it can be computed from; None: it cannot.
+    extra: bytes of other results on the way. seconds: to compute it."""
+
+    __slots__ = ("begin", "born", "bytes", "end", "extra", "seconds", "sources")
+
+    def __init__(self, size: int, begin: int, end: int, sources: "Optional[list[int]]" = None, extra: int = 0,
+                 seconds: float = 0.0, born: "Optional[int]" = None) -> None:
+        self.bytes = size
+        self.begin = begin
+        self.end = end
+        self.sources = sources
+        self.extra = extra
+        self.seconds = seconds
+        self.born = begin if born is None else born
