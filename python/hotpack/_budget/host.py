@@ -9,7 +9,7 @@ A storage is copied as bytes, so strides, gaps and what views share stay as they
 """
 
 from collections import deque
-from typing import Any
+from typing import Any, Optional
 
 
 class Copy:
@@ -83,6 +83,9 @@ class PlainHost:
     def back(self, copy: Copy) -> Arrival:
         return Arrival(copy.buffer.clone())
 
+    def passed(self) -> None:
+        """A storage is saved that does not leave."""
+
     def flush(self) -> None:
         """Lets go of storages whose copies are on their way."""
 
@@ -134,8 +137,9 @@ class _Pool:
 
 
 class PinnedHost:
-    """To pinned memory and back, by a stream each way. At most two storages wait for their copy out; the third one's
-    caller makes its stream wait for the oldest, which then goes."""
+    """To pinned memory and back, by a stream each way. A storage waits for its copy out until two more are saved, moved or
+    not: then the caller's stream waits for it, and it goes. So it goes no later than where everything is moved, which is
+    what plans count with."""
 
     ahead = True
     _WINDOW = 2
@@ -144,7 +148,8 @@ class PinnedHost:
         self._torch = torch
         self._pool = _Pool(torch)
         self._streams = Streams(torch)
-        self._leaving: deque[tuple[Any, Any, Any]] = deque()  # storage, the stream of its last use, the copy's event
+        # Storage, the stream of its last use, the copy's event; None: a storage that stays.
+        self._leaving: deque[Optional[tuple[Any, Any, Any]]] = deque()
 
     def out(self, storage: Any) -> Copy:
         torch = self._torch
@@ -160,15 +165,22 @@ class PinnedHost:
             buffer[:size].copy_(whole_of(torch, storage), non_blocking=True)
         copy.last = torch.cuda.Event()
         copy.last.record(out)
-        self._leaving.append((storage, user, copy.last))
-        while len(self._leaving) > self._WINDOW:
-            self._let_go()
+        self._leave((storage, user, copy.last))
         return copy
 
+    def passed(self) -> None:
+        self._leave(None)
+
+    def _leave(self, leaving: "Optional[tuple[Any, Any, Any]]") -> None:
+        self._leaving.append(leaving)
+        while len(self._leaving) > self._WINDOW:
+            self._let_go()
+
     def _let_go(self) -> None:
-        storage, user, event = self._leaving.popleft()
-        user.wait_event(event)
-        del storage
+        leaving = self._leaving.popleft()
+        if leaving is not None:
+            _, user, event = leaving
+            user.wait_event(event)
 
     def flush(self) -> None:
         while self._leaving:
