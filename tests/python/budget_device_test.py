@@ -68,7 +68,7 @@ class BudgetDeviceTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("torch.OutOfMemoryError", done.stderr)
         floor = re.search(r"hotpack: the budget of 36\.0 MiB is too small: with everything moved the step takes more than (.*) MiB "
-                          r"\((.*) MiB of weights and gradients, (.*) MiB of what an operator or the program needs at once\)\n", done.stderr)
+                          r"\((.*) MiB of weights and gradients, (.*) MiB of what an operator or the program needs at once\); --budget 1% says how much\n", done.stderr)
         self.assertIsNotNone(floor, done.stderr)
         total, weights, rest = map(float, floor.groups())
         self.assertAlmostEqual(total, weights + rest, delta=0.2)

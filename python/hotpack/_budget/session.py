@@ -199,12 +199,19 @@ class Session:
             kind.plan = plan
         if not of_saved:
             self._pager.resident = None if resident >= state else resident
-        if self.predicted > room and not self._too_small:
+        if self.predicted > self.budget and not self._too_small:
             self._too_small = True
-            self.say(self._floor_text(max([plan.floor for plan in plans] + [rest]), of_saved))
+            held = 0 if of_saved or loads is None else self._reserved()
+            self.say(self._floor_text(max([plan.floor for plan in plans] + [rest, held]), of_saved))
         if all(kind.plan is not None for kind in self._kinds.all):
             self._unseen = 0
         self.saves.observe = self._unseen > 0
+
+    def _reserved(self) -> int:
+        """The most bytes that hotpack held so far: with everything moved, and packing's loss."""
+        from .._figures import torch_stats
+
+        return int(torch_stats(self._torch.cuda.current_device()).reserved_bytes[0].peak)
 
     def _margin(self, kinds: "list[Kind]") -> int:
         largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
@@ -240,7 +247,7 @@ class Session:
 
             figures = torch_stats(self._torch.cuda.current_device())
             if figures.num_ooms > 0:
-                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ")
+                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ") + "; --budget 1% says how much"
         name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
         if self.iterations == 0:
             return ""
