@@ -53,7 +53,7 @@ def torchvision_models() -> dict[str, Maker]:
             return model, loss
         return make
 
-    names = ("resnet18", "vgg11_bn", "densenet121", "mobilenet_v3_small", "efficientnet_b0", "swin_t", "convnext_tiny", "regnet_y_400mf",
+    names = ("resnet18", "densenet121", "mobilenet_v3_small", "efficientnet_b0", "swin_t", "convnext_tiny", "regnet_y_400mf",
              "shufflenet_v2_x0_5", "squeezenet1_1", "mnasnet0_5")
     return {name: maker(name) for name in names}
 

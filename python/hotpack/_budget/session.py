@@ -211,7 +211,7 @@ class Session:
         """The most bytes that hotpack held so far: with everything moved, and packing's loss."""
         from .._figures import torch_stats
 
-        return int(torch_stats(self._torch.cuda.current_device()).reserved_bytes[0].peak)
+        return int(torch_stats(self._torch.cuda.current_device()).reserved_bytes.peak)
 
     def _margin(self, kinds: "list[Kind]") -> int:
         largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
