@@ -173,6 +173,22 @@ class SavedTensorsTest(unittest.TestCase):
         self.assertEqual(said.getvalue().count("no pinned memory"), 1, said.getvalue())
         self.assertNotIn("at all", said.getvalue())
 
+    def test_a_graph_that_is_dropped_before_backward(self):
+        """As that of a generator whose samples a discriminator learns from: its saves are gone then, so they are no part of the peak."""
+        def step(model, batch, _number):
+            loss = model(batch)
+            for _ in range(drawn):
+                model(batch)
+            loss.backward()
+            return loss
+
+        budgets = []
+        for drawn in (0, 3):
+            left, session = train(training.Transformer, "activations:50%", step=step)
+            self.assertTrue(training.same(train(training.Transformer, None, step=step)[0], left))
+            budgets.append(session.budget)
+        self.assertLess(budgets[1], budgets[0] * 2.1)  # two graphs at once
+
     def test_the_host_hears_of_each_storage(self):
         """One that is moved goes when two more are saved, kept ones too."""
         said = []

@@ -31,9 +31,10 @@ class Saved:
     """A storage that a pass saves, at one version. Positions count the pass's saves and unpacks.
 
         born: first save      dropped: the program has let go      back: first unpack      last: last unpack
+        ended: a graph let go of it without an unpack
     """
 
-    __slots__ = ("back", "born", "bytes", "content", "dropped", "extra", "index", "last", "root", "sources",
+    __slots__ = ("back", "born", "bytes", "content", "dropped", "ended", "extra", "index", "last", "root", "sources",
                  "treatment", "unchecked", "version", "weak")
 
     def __init__(self, index: int, size: int, weak: Any, root: Any, version: "Optional[int]", born: int) -> None:
@@ -51,6 +52,7 @@ class Saved:
         self.dropped: Optional[int] = None
         self.back: Optional[int] = None
         self.last: Optional[int] = None
+        self.ended: Optional[int] = None
 
 
 class Pass:
@@ -113,6 +115,12 @@ class Pass:
         saved.last = position
         if saved.back is None:
             saved.back = position
+
+    def forget(self, number: int) -> None:
+        """No graph holds save `number` any more."""
+        self.live.discard(number)
+        if self.observed and number not in self.in_unpacked:
+            self.saved[self.of_item[number]].ended = self.position
 
     def follow(self, item: Item, kinds: "Kinds") -> str:
         """The treatment of the save that comes next."""

@@ -101,7 +101,7 @@ def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int) -> Sight:
     saved = [0] * (count + 1)
     uses = []
     for entry in done.saved:
-        back = entry.back if entry.back is not None else count
+        back = entry.back if entry.back is not None else count if entry.ended is None else entry.ended + 1
         last = entry.last if entry.last is not None else back
         dropped = min(entry.dropped if entry.dropped is not None else count, back)
         uses.append(Use(entry.bytes, dropped, back, entry.sources, entry.extra))
