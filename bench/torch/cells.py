@@ -25,7 +25,11 @@ class Failure(Exception):
 
 
 class OutOfMemory(Failure):
-    pass
+    """said: the lines of stderr."""
+
+    def __init__(self, reason: str, said: tuple[str, ...] = ()):
+        super().__init__(reason)
+        self.said = said
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Cell:
     reports: int | None = None  # the checker's
     launches: tuple[int, int] | None = None  # kernels and library calls: with known ranges, without
     losses: str = ""
+    said: tuple[str, ...] = ()  # lines of stderr
 
 
 def find_python(build: Path = ROOT / "build") -> str:
@@ -91,25 +96,29 @@ class Machine:
             if not path.exists():
                 raise Failure(f"{path} is not built")
 
-    def run(self, job: Job, allocator: str, trace: Path | None = None) -> Cell:
+    def run(self, job: Job, allocator: str, trace: Path | None = None, budget: str | None = None) -> Cell:
         """Runs a cell. `allocator`: "hotpack", or one of train.py's. `trace`: the path for hotpack's recording of the
-        job's requests. Raises Failure, OutOfMemory."""
+        job's requests. `budget`: of a step, for hotpack by "preload". Raises Failure, OutOfMemory."""
         preload = allocator == "hotpack" and self.hotpack_by == "preload"
         with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
             out, stats = Path(scratch, "run.json"), Path(scratch, "stats.json")
             reports, losses = Path(scratch, "reports"), Path(scratch, "losses")
+            chosen = [] if budget is not None else ["--allocator", "preload" if preload else allocator]
             program = [self._python, str(ROOT / "bench" / "torch" / "train.py"), job.model, *job.arguments,
-                       "--allocator", "preload" if preload else allocator, "--json", str(out), "--losses", str(losses)]
+                       *chosen, "--json", str(out), "--losses", str(losses)]
             if preload:
-                flags = ["--compatibility", *(["--simulate"] if self.simulate else [])]
+                flags = [*(["--compatibility"] if budget is None else []), *(["--simulate"] if self.simulate else [])]
                 flags += ["--trace", str(trace)] if trace is not None else []
+                flags += ["--budget", budget] if budget is not None else []
                 flags += ["--iteration-range", "step"] if "--ranges" in job.arguments else []
                 program = [str(self._command), "run", *flags, "--json-stats", str(stats), "--", *program]
             environment = self._environment(preload, reports)
+            if budget is not None:
+                del environment["PYTORCH_NO_CUDA_MEMORY_CACHING"]  # the run makes hotpack PyTorch's allocator
             if trace is not None and not preload:
                 environment["HOTPACK_TRACE"] = str(trace)
-            self._execute(program, environment, job, allocator)
-            cell = Cell(losses=losses.read_text(), **_read(out))
+            said = self._execute(program, environment, job, allocator)
+            cell = Cell(losses=losses.read_text(), said=said, **_read(out))
             if preload:
                 cell.hotpack = _read(stats)
                 cell.reports = cell.hotpack.get("checker_reports")
@@ -146,14 +155,16 @@ class Machine:
             simulate_in(environment, self._simgpu, reports)
         return environment
 
-    def _execute(self, program: list[str], environment: dict[str, str], job: Job, allocator: str) -> None:
+    def _execute(self, program: list[str], environment: dict[str, str], job: Job, allocator: str) -> tuple[str, ...]:
+        """Returns the lines of stderr."""
         where = f"{job.name} under {allocator}"
         done = finish(program, environment, where, self._timeout, ROOT)
         said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hotpack: held at most")]
         if done.returncode == OUT_OF_MEMORY:
-            raise OutOfMemory(f"{where}: {said[-1] if said else 'out of memory'}")
+            raise OutOfMemory(f"{where}: {said[-1] if said else 'out of memory'}", tuple(said))
         if done.returncode != 0 and "simgpu: REPORT" not in done.stderr:  # those are a figure of the table
             raise Failure(f"{where}: exit code {done.returncode}: {said[-1] if said else 'nothing on stderr'}")
+        return tuple(said)
 
 
 def without_allocator(environment: Mapping[str, str]) -> dict[str, str]:

@@ -86,6 +86,12 @@ def enable_hotpack() -> ModuleType:
     return hotpack
 
 
+def stats_of_run() -> dict[str, object]:
+    """Of the package that `hotpack run` brings; empty without it."""
+    brought = sys.modules.get("hotpack")
+    return brought.stats() if brought is not None else {}
+
+
 def enable_rmm(name: str, torch: ModuleType):
     """Makes RMM's pool or arena PyTorch's allocator. Returns RMM's statistics of memory taken from the driver. Call it
     before the first use of the device.

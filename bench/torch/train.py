@@ -100,6 +100,8 @@ def main(arguments: list[str]) -> int:
         return 3
     if hotpack is not None:
         figures["hotpack"] = hotpack.stats()
+    elif "budget" in (brought := settings.stats_of_run()):
+        figures["hotpack"] = brought
     if rmm is not None:
         figures["rmm"] = {"reserved_peak": rmm.allocation_counts.peak_bytes}
     report(options, loop, figures)

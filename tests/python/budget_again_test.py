@@ -1,6 +1,8 @@
 """Saved tensors that are computed again: the same bits, the generator and batch norm's statistics as without, and sources that
 change are noticed."""
 
+import collections
+import gc
 import os
 import unittest
 from pathlib import Path
@@ -12,7 +14,8 @@ import torch  # noqa: E402
 from budget import training  # noqa: E402
 from budget.training import FUNCTIONAL, budget, train  # noqa: E402
 from hotpack import Error  # noqa: E402
-from hotpack._budget import host, recorder  # noqa: E402
+from hotpack._budget import content, host, passes, recorder  # noqa: E402
+from hotpack._budget.again import Again, Recipe  # noqa: E402
 from hotpack._budget.clock import Rates  # noqa: E402
 from hotpack._budget.passes import AGAIN, KEEP, MOVE  # noqa: E402
 
@@ -51,6 +54,59 @@ class AgainTest(unittest.TestCase):
                 self.assertLess(*per_step)
                 self.assertLessEqual(session.saves.resident, session.predicted)
                 self.assertLessEqual(session.predicted, session.budget)
+
+    def test_nothing_leaks(self):
+        """200 steps of each model, with each save's treatment at random: what lives after a step stays as it is after the first ones."""
+        watched = collections.Counter()  # storages, by how many live recipes watch them
+
+        class Watched:  # the recorder's module
+            def __init__(self, module):
+                self.module = module
+
+            def watch(self, key):
+                watched[key] += 1
+                self.module.watch(key)
+
+            def unwatch(self, key):
+                watched[key] -= 1
+                self.module.unwatch(key)
+
+            def __getattr__(self, name):
+                return getattr(self.module, name)
+
+        ours = {kind.__name__ for kind in (content.Kept, content.Away, content.Moved, content.Tracked, Again, Recipe, host.Copy,
+                                           host.Arrival, passes.Pass, passes.Saved)}
+
+        def alive(session):
+            gc.collect()
+            kinds = collections.Counter(type(one).__name__ for one in gc.get_objects() if issubclass(type(one), torch.Tensor)
+                                        or type(one).__name__ in ours)
+            return {**kinds, "watched": sum(watched.values()), "recorded": session.saves.recorder._tape.size(),
+                    "recipes": len(session.saves.recorder._live), "lasting": len(session.saves._lasting)}
+
+        for kind in (training.Mlp, training.Conv, training.Transformer):
+            torch.manual_seed(0)
+            model = kind()
+            with budget("60%", training.by_dice(1, (KEEP, MOVE, AGAIN)), recompute=True) as session:
+                session.saves.recorder.module = Watched(session.saves.recorder.module)
+                updates = torch.optim.AdamW(model.parameters(), lr=1e-4)
+                counts = []
+                most_watched = 0
+                for number in range(200):
+                    loss = model(kind.batch())
+                    most_watched = max(most_watched, sum(watched.values()))
+                    loss.backward()
+                    del loss
+                    updates.step()
+                    updates.zero_grad()
+                    if number in (10, 199):
+                        counts.append(alive(session))
+            with self.subTest(model=kind.__name__):
+                self.assertEqual(*counts)
+                self.assertGreater(most_watched, 0)
+                self.assertEqual(counts[1]["watched"], 0)
+                self.assertGreater(session.computed, 0)
+                self.assertGreater(session.saves.moved, 0)
 
     def test_what_is_written_without_an_operator(self):
         """By a kernel of the program's own, say, for which NumPy stands here. Its results are filled through their addresses."""

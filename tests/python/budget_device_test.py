@@ -68,11 +68,42 @@ class BudgetDeviceTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("torch.OutOfMemoryError", done.stderr)
         floor = re.search(r"hotpack: the budget of 36\.0 MiB is too small: with everything moved the step takes more than (.*) MiB "
-                          r"\((.*) MiB of weights and gradients, (.*) MiB of what an operator or the program needs at once\)\n", done.stderr)
+                          r"\((.*) MiB of weights and gradients, (.*) MiB of what an operator or the program needs at once\); --budget 1% says how much\n", done.stderr)
         self.assertIsNotNone(floor, done.stderr)
         total, weights, rest = map(float, floor.groups())
         self.assertAlmostEqual(total, weights + rest, delta=0.2)
         self.assertGreaterEqual(weights, 8)  # eight matrices of 1 MiB
+
+    def test_the_floor_is_right(self):
+        """A share is no limit, so the run goes on and the floor is known. Within 1 % more than that the program runs."""
+        done = self.run_program("1%")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        floor = re.search(r"hotpack: the budget of .* is too small: with everything moved the step takes ([0-9.]+) MiB ", done.stderr)
+        self.assertIsNotNone(floor, done.stderr)
+        figures, stderr = self.figures(str(int(float(floor[1]) * 1.01 * (1 << 20))))
+        self.assertNotIn("too small", stderr)
+        self.assertEqual(len(figures["reserved"]), 7)
+
+    def test_a_moved_storage_goes_when_two_more_are_saved(self):
+        """Moved or not: else the last ones that are moved would stay on the device until backward."""
+        script = """
+import torch
+from hotpack._budget.host import PinnedHost
+from torch.multiprocessing.reductions import StorageWeakRef
+host = PinnedHost(torch)
+for later in ("passed", "passed"), ("passed", "moved"), ("moved", "moved"):
+    tensor = torch.ones(1 << 20, device="cuda")
+    weak = StorageWeakRef(tensor.untyped_storage())
+    host.out(tensor.untyped_storage())
+    del tensor
+    for each in later:
+        assert not weak.expired()
+        host.passed() if each == "passed" else host.out(torch.ones(1 << 20, device="cuda").untyped_storage())
+    assert weak.expired()
+    host.flush()
+"""
+        done = self.run_program("1G", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_bad_values(self):
         done = self.run_program("much")

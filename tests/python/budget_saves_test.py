@@ -173,6 +173,35 @@ class SavedTensorsTest(unittest.TestCase):
         self.assertEqual(said.getvalue().count("no pinned memory"), 1, said.getvalue())
         self.assertNotIn("at all", said.getvalue())
 
+    def test_a_graph_that_is_dropped_before_backward(self):
+        """As that of a generator whose samples a discriminator learns from: its saves are gone then, so they are no part of the peak."""
+        def step(model, batch, _number):
+            loss = model(batch)
+            for _ in range(drawn):
+                model(batch)
+            loss.backward()
+            return loss
+
+        budgets = []
+        for drawn in (0, 3):
+            left, session = train(training.Transformer, "activations:50%", step=step)
+            self.assertTrue(training.same(train(training.Transformer, None, step=step)[0], left))
+            budgets.append(session.budget)
+        self.assertLess(budgets[1], budgets[0] * 2.1)  # two graphs at once
+
+    def test_the_host_hears_of_each_storage(self):
+        """One that is moved goes when two more are saved, kept ones too."""
+        said = []
+        with mock.patch.object(host.PlainHost, "passed", lambda _host: said.append("kept")):
+            _, session = train(training.Mlp, "activations:50%", steps=1, chooser=training.by_dice(0, (KEEP, MOVE)))
+            moved = session.saves.moved
+            count = len(said)
+            _, kept = train(training.Mlp, "activations:50%", steps=1, chooser=lambda *_: KEEP)
+        self.assertGreater(count, 0)
+        self.assertGreater(moved, 0)
+        self.assertGreater(len(said) - count, count)
+        self.assertEqual(kept.saves.moved, 0)
+
     def test_nothing_leaks(self):
         def tensors():
             gc.collect()

@@ -49,7 +49,7 @@ class Tracked:
         passing.live.add(number)
 
     def __del__(self) -> None:
-        self.passing.live.discard(self.number)
+        self.passing.forget(self.number)
         if not self.passing.live:
             self._idle(self.passing)
 

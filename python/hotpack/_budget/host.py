@@ -11,7 +11,7 @@ A storage is copied as bytes, so strides, gaps and what views share stay as they
 import contextlib
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 from .clock import UNKNOWN_RATE, Clock, Rates
 
@@ -128,6 +128,9 @@ class PlainHost:
         """As measured."""
         return self._copied.rates(False)
 
+    def passed(self) -> None:
+        """A storage is saved that does not leave."""
+
     def flush(self) -> None:
         """Lets go of storages whose copies are on their way."""
 
@@ -179,8 +182,9 @@ class _Pool:
 
 
 class PinnedHost:
-    """To pinned memory and back, by a stream each way. At most two storages wait for their copy out; the third one's
-    caller makes its stream wait for the oldest, which then goes."""
+    """To pinned memory and back, by a stream each way. A storage waits for its copy out until two more are saved, moved or
+    not: then the caller's stream waits for it, and it goes. So it goes no later than where everything is moved, which is
+    what plans count with."""
 
     ahead = True
     _WINDOW = 2
@@ -190,7 +194,8 @@ class PinnedHost:
         self._pool = _Pool(torch)
         self._copied = Copied(Clock(torch, "cuda"))
         self._streams = Streams(torch)
-        self._leaving: deque[tuple[Any, Any, Any]] = deque()  # storage, the stream of its last use, the copy's event
+        # Storage, the stream of its last use, the copy's event; None: a storage that stays.
+        self._leaving: deque[Optional[tuple[Any, Any, Any]]] = deque()
 
     def out(self, storage: Any) -> Copy:
         torch = self._torch
@@ -206,15 +211,22 @@ class PinnedHost:
             buffer[:size].copy_(whole_of(torch, storage), non_blocking=True)
         copy.last = torch.cuda.Event()
         copy.last.record(out)
-        self._leaving.append((storage, user, copy.last))
-        while len(self._leaving) > self._WINDOW:
-            self._let_go()
+        self._leave((storage, user, copy.last))
         return copy
 
+    def passed(self) -> None:
+        self._leave(None)
+
+    def _leave(self, leaving: "Optional[tuple[Any, Any, Any]]") -> None:
+        self._leaving.append(leaving)
+        while len(self._leaving) > self._WINDOW:
+            self._let_go()
+
     def _let_go(self) -> None:
-        storage, user, event = self._leaving.popleft()
-        user.wait_event(event)
-        del storage
+        leaving = self._leaving.popleft()
+        if leaving is not None:
+            _, user, event = leaving
+            user.wait_event(event)
 
     def flush(self) -> None:
         while self._leaving:

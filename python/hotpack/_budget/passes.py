@@ -31,10 +31,11 @@ class Saved:
     """A storage that a pass saves, at one version. Positions count the pass's saves and unpacks.
 
         born: first save      dropped: the program has let go      back: first unpack      last: last unpack
+        ended: a graph let go of it without an unpack
     """
 
-    __slots__ = ("back", "born", "bytes", "calls", "content", "dropped", "extra", "index", "last", "root", "seconds",
-                 "sources", "treatment", "unchecked", "version", "weak")
+    __slots__ = ("back", "born", "bytes", "calls", "content", "dropped", "ended", "extra", "index", "last", "root",
+                 "seconds", "sources", "treatment", "unchecked", "version", "weak")
 
     def __init__(self, index: int, size: int, weak: Any, root: Any, version: "Optional[int]", born: int) -> None:
         self.index = index
@@ -53,6 +54,7 @@ class Saved:
         self.dropped: Optional[int] = None
         self.back: Optional[int] = None
         self.last: Optional[int] = None
+        self.ended: Optional[int] = None
 
 
 class Pass:
@@ -123,6 +125,12 @@ class Pass:
         saved.last = position
         if saved.back is None:
             saved.back = position
+
+    def forget(self, number: int) -> None:
+        """No graph holds save `number` any more."""
+        self.live.discard(number)
+        if self.observed and number not in self.in_unpacked:
+            self.saved[self.of_item[number]].ended = self.position
 
     def follow(self, item: Item, kinds: "Kinds") -> str:
         """The treatment of the save that comes next."""

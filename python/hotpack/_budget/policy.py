@@ -58,8 +58,8 @@ class Sight:
 
 
 class Plan:
-    """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. predicted: the peak
-    in bytes. floor: with everything moved. moved: bytes each way. seconds: of the pass."""
+    """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. predicted: the
+    peak in bytes. floor: with everything moved. moved: bytes each way. seconds: of the pass."""
 
     __slots__ = ("fetches", "floor", "moved", "predicted", "seconds", "treatments")
 
@@ -80,7 +80,7 @@ def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int, timeline: "Op
     saved = [0] * (count + 1)
     uses = []
     for entry in done.saved:
-        back = entry.back if entry.back is not None else count
+        back = entry.back if entry.back is not None else count if entry.ended is None else entry.ended + 1
         last = entry.last if entry.last is not None else back
         dropped = min(entry.dropped if entry.dropped is not None else count, back)
         uses.append(Use(entry.bytes, dropped, back, entry.sources, entry.extra, entry.seconds, entry.born))

@@ -117,6 +117,8 @@ class Saves:
         elif treatment != KEEP:
             entry.content = self._move(entry, storage)
             treatment = MOVE if entry.content is not None else KEEP
+        if treatment != MOVE:
+            self._host.passed()
         entry.treatment = treatment
         passing.by_key[key] = entry
         passing.saved.append(entry)

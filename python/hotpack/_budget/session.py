@@ -31,6 +31,7 @@ _SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the d
 # too, which keeps that small. A share is none, so that work outside of training is not refused.
 _MARGIN = 0.03           # and the largest saved storage, or 0.05
 _MARGIN_OF_SHARES = 0.08
+_MARGIN_OF_PIECES = 16 << 20  # parts of pages that are idle, or a sixth of a small budget
 
 
 class Session:
@@ -220,9 +221,10 @@ class Session:
         if not of_saved:
             self._pager.resident = None if resident >= state else resident
         self._predict(1 - resident / state if state > 0 else 0.0)
-        if self.predicted > room and not self._too_small:
+        if self.predicted > self.budget and not self._too_small:
             self._too_small = True
-            self.say(self._floor_text(max([plan.floor for plan in plans] + [rest]), of_saved))
+            held = 0 if of_saved or loads is None else self._reserved()
+            self.say(self._floor_text(max([plan.floor for plan in plans] + [rest, held]), of_saved))
         if all(kind.plan is not None for kind in self._kinds.all):
             self._unseen = 0
         self.saves.observe = self._unseen > 0
@@ -235,9 +237,16 @@ class Session:
                 passes.append((kind.sight.timeline.total, kind.plan.seconds))
         self.times.predict(passes, paged)
 
+    def _reserved(self) -> int:
+        """The most bytes that hotpack held so far: with everything moved, and packing's loss."""
+        from .._figures import torch_stats
+
+        return int(torch_stats(self._torch.cuda.current_device()).reserved_bytes.peak)
+
     def _margin(self, kinds: "list[Kind]") -> int:
         largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
         return max(int(self.budget * _MARGIN) + min(largest, self.budget // 20),
+                   min(_MARGIN_OF_PIECES, self.budget // 6),
                    int(self.budget * _MARGIN_OF_SHARES) if self.amount.bytes is None else 0)
 
     def _outside(self, loads: "Optional[list[int]]") -> int:
@@ -279,7 +288,7 @@ class Session:
 
             figures = torch_stats(self._torch.cuda.current_device())
             if figures.num_ooms > 0:
-                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ")
+                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ") + "; --budget 1% says how much"
         name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
         if self.iterations == 0:
             return ""

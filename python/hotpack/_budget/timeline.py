@@ -11,7 +11,7 @@ from typing import Optional
 from .clock import Rates
 from .passes import AGAIN, MOVE
 
-_WINDOW = 2  # storages that may wait for their copy out (host.py)
+_WINDOW = 2  # saves after which a copy out is waited for (host.py)
 
 
 class Timeline:
@@ -42,23 +42,25 @@ class Timeline:
         leaving: dict[int, list[int]] = {}
         fetched: dict[int, list[int]] = {}
         needed: dict[int, list[int]] = {}
+        for index, use in enumerate(uses):
+            leaving.setdefault(min(use.born, count - 1), []).append(index)
         for index in moved:
-            leaving.setdefault(min(uses[index].born, count - 1), []).append(index)
             fetched.setdefault(min(starts.get(index, ends[index]), count - 1), []).append(index)
         for index, treatment in enumerate(treatments):
             if treatment in (MOVE, AGAIN):
                 needed.setdefault(min(ends[index], count - 1), []).append(index)
         now = out = back = 0.0
-        pending: list[float] = []
+        pending: list[float] = []  # when the last saves' copies out end
         arrived: dict[int, float] = {}
         for position, duration in enumerate(self.durations):
             for index in leaving.get(position, ()):
-                out = max(out, now) + uses[index].bytes / self.rates.out
-                pending.append(out)
+                if treatments[index] == MOVE:
+                    out = max(out, now) + uses[index].bytes / self.rates.out
+                pending.append(out if treatments[index] == MOVE else 0.0)
                 if len(pending) > _WINDOW:
                     now = max(now, pending.pop(0))
             if pending and position in fetched:
-                now = max(now, pending[-1])  # backward has begun
+                now = max(now, *pending)  # backward has begun
                 pending.clear()
             for index in sorted(fetched.get(position, ()), key=lambda index: ends[index]):
                 back = max(back, now) + uses[index].bytes / self.rates.back
