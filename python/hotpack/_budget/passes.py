@@ -69,6 +69,7 @@ class Pass:
         self.items: list[Item] = []
         self.of_item: list[int] = []  # the number of each save's storage
         self.saved: list[Saved] = []
+        self.places: list[Any] = []  # of the storages' first saves in the program, if they are wanted
         self.by_key: dict[int, Saved] = {}
         self.live: set[int] = set()  # saves that a graph holds
         self.unpacked: list[int] = []  # saves in the order of their first unpack
@@ -139,6 +140,7 @@ class Kind:
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
         self.passes = 0  # observed
+        self.places: list[str] = []  # by storage, if they are wanted
 
     def begins_with(self, items: "list[Item]") -> bool:
         return len(items) <= len(self.items) and all(mine.covers(other) for mine, other in zip(self.items, items))
