@@ -20,9 +20,8 @@ Json Numbers(const Json& object) {
 
 }  // namespace
 
-ProgramSections ReadSections(const std::string& directory, int pid) {
+ProgramSections ReadSections(const std::string& path) {
   ProgramSections sections;
-  const std::string path = directory + "/sections." + std::to_string(pid);
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kMaxBytes || error) {
     return sections;
@@ -41,7 +40,7 @@ ProgramSections ReadSections(const std::string& directory, int pid) {
 
 ProgramSections ReadSections(const std::string& directory, const std::vector<ProcessStats>& processes) {
   for (const ProcessStats& process : processes) {
-    ProgramSections sections = ReadSections(directory, process.pid);
+    ProgramSections sections = ReadSections(directory + "/sections." + std::to_string(process.pid));
     if (!sections.figures.empty() || !sections.report.empty()) return sections;
   }
   return {};

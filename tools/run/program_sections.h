@@ -19,11 +19,11 @@ struct ProgramSections {
   nlohmann::ordered_json report = nlohmann::ordered_json::object();   // what the page draws; its reader checks it
 };
 
-// Reads those of one process. Nothing of a file that is missing, larger than 4 MiB, or no JSON. Leaves out what is no
+// Reads such a file. Nothing of one that is missing, larger than 4 MiB, or no JSON. Leaves out what is no
 // number among figures. O(file).
-ProgramSections ReadSections(const std::string& directory, int pid);
+ProgramSections ReadSections(const std::string& path);
 
-// Reads those of the first process that has any.
+// Reads those of the first process that has any, in `directory`.
 ProgramSections ReadSections(const std::string& directory, const std::vector<ProcessStats>& processes);
 
 }  // namespace hotpack
