@@ -249,7 +249,7 @@ std::string Table(const Step& step, Row* sum) {
   }
   return absl::StrCat(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"budget-title\"><table><thead><tr><th "
-      "scope=\"col\" class=\"word\">saved in</th><th scope=\"col\">saved</th><th scope=\"col\">kept</th><th "
+      "scope=\"col\" class=\"word\">saved in</th><th scope=\"col\">tensors</th><th scope=\"col\">kept</th><th "
       "scope=\"col\">moved</th><th scope=\"col\">computed again</th>",
       step.timed ? "<th scope=\"col\">time</th>" : "", "</tr></thead><tbody>\n", rows,
       "<tr class=\"ours\"><td class=\"word\">", sum->module, "</td>", Cells(*sum, step.timed),
