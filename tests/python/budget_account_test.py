@@ -9,7 +9,6 @@ import unittest
 from unittest import mock
 
 import torch
-
 from hotpack import _sections
 from hotpack._budget import account
 from hotpack._budget.passes import AGAIN, KEEP, MOVE, Kind

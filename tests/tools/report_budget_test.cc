@@ -20,29 +20,29 @@ Json Parsed(const Json& json) { return Json::parse(json.dump()); }
 
 Json Stats() {
   return Parsed({{"reserved_peak", 3 << 20},
-              {"budget",
-               {{"budget", 4 << 20},
-                {"predicted_peak", 3 << 20},
-                {"predicted_time", 1.04},
-                {"measured_time", 1.0625},
-                {"iterations", 7}}}});
+                 {"budget",
+                  {{"budget", 4 << 20},
+                   {"predicted_peak", 3 << 20},
+                   {"predicted_time", 1.04},
+                   {"measured_time", 1.0625},
+                   {"iterations", 7}}}});
 }
 
 Json Report() {
   return Parsed({{"of", "the step"},
-              {"before", {1 << 20, 8 << 20, 2 << 20}},
-              {"after", {1 << 20, 3 << 20, 2 << 20}},
-              {"turns", {0.5}},
-              {"modules",
-               {{{"module", "h.*.mlp<&>"},
-                 {"saves", 12},
-                 {"kept", 1 << 20},
-                 {"moved", 5 << 20},
-                 {"recomputed", 0},
-                 {"seconds", 0.0015}},
-                {{"module", "h.*.act"}, {"saves", 3}, {"kept", 0}, {"moved", 0}, {"recomputed", 2 << 20}}}},
-              {"update", {{"before", 9 << 20}, {"after", 1 << 20}}},
-              {"state", {{"kept", 1 << 20}, {"moved", 7 << 20}}}});
+                 {"before", {1 << 20, 8 << 20, 2 << 20}},
+                 {"after", {1 << 20, 3 << 20, 2 << 20}},
+                 {"turns", {0.5}},
+                 {"modules",
+                  {{{"module", "h.*.mlp<&>"},
+                    {"saves", 12},
+                    {"kept", 1 << 20},
+                    {"moved", 5 << 20},
+                    {"recomputed", 0},
+                    {"seconds", 0.0015}},
+                   {{"module", "h.*.act"}, {"saves", 3}, {"kept", 0}, {"moved", 0}, {"recomputed", 2 << 20}}}},
+                 {"update", {{"before", 9 << 20}, {"after", 1 << 20}}},
+                 {"state", {{"kept", 1 << 20}, {"moved", 7 << 20}}}});
 }
 
 TEST(ReportBudgetTest, SaysAndDrawsWhatTheBudgetDid) {
@@ -79,8 +79,8 @@ TEST(ReportBudgetTest, NothingWithoutABudgetOrOfOtherData) {
   EXPECT_EQ(BudgetSection(Json(), Json()), "");
   EXPECT_EQ(BudgetSection(Json{{"requests", 3}}, Report()), "");
   EXPECT_EQ(BudgetSection(Stats(), Json()), "");
-  const Json strange[] = {-1, 1.5, "x", nullptr, Json::array(), Json::object(), Json::array({-1}), Json::array({"x"}),
-                          uint64_t{1} << 60};
+  const Json strange[] = {
+      -1, 1.5, "x", nullptr, Json::array(), Json::object(), Json::array({-1}), Json::array({"x"}), uint64_t{1} << 60};
   for (const char* name : {"before", "after", "turns", "modules"}) {
     for (const Json& value : strange) {
       if (value == Json::array() && (std::string(name) == "turns" || std::string(name) == "modules")) continue;
@@ -114,7 +114,8 @@ TEST(ReportBudgetTest, SectionsOfAProgram) {
   };
   write(1, "no JSON");
   write(2, "[3]");
-  write(3, R"({"a": {"figures": {"x": 1, "y": 1.5, "z": "text"}, "report": {"curve": [1]}}, "b": 7, "c": {"figures": 1}})");
+  write(3, R"({"a": {"figures": {"x": 1, "y": 1.5, "z": "text"}, "report": {"curve": [1]}}, "b": 7,)"
+           R"("c": {"figures": 1}})");
   std::vector<ProcessStats> processes(4);
   for (int pid = 0; pid < 4; ++pid) processes[static_cast<size_t>(pid)].pid = pid;  // 0 has no file
   const ProgramSections sections = ReadSections(directory.path(), processes);

@@ -129,8 +129,8 @@ class Picture {
   std::string Svg() const {
     std::string svg = absl::StrFormat(
         "<svg class=\"budget\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"100%%\" role=\"img\" "
-        "fill=\"currentColor\" font-size=\"11\"><title>The load of %s: at most %s with everything kept, %s by the plan; "
-        "the budget is %s</title>\n",
+        "fill=\"currentColor\" font-size=\"11\"><title>The load of %s: at most %s with everything kept, %s by the "
+        "plan; the budget is %s</title>\n",
         kWidth, kHeight, EscapeHtml(step_.of), FormatSize(peaks_.before), FormatSize(peaks_.after),
         FormatSize(budget_));
     absl::StrAppend(&svg, Grid(), Curve(step_.before, &Levels::before, "before", "fill:var(--hole);stroke:var(--warm)"),
@@ -168,7 +168,7 @@ class Picture {
     return text;
   }
 
-  std::string Curve(const std::vector<uint64_t>& load, uint64_t Levels::* update, const char* name,
+  std::string Curve(const std::vector<uint64_t>& load, uint64_t Levels::*update, const char* name,
                     const char* style) const {
     std::string path = absl::StrCat("M", Number(kLeft), " ", Number(Y(0)));
     for (size_t i = 0; i < load.size(); ++i) {
@@ -205,9 +205,8 @@ class Picture {
       std::string words;
       const char* style;
     };
-    std::vector<Label> labels = {
-        {Y(peaks_.before), "all kept " + FormatSize(peaks_.before), "fill:var(--warm)"},
-        {Y(peaks_.after), "by the plan " + FormatSize(peaks_.after), "fill:var(--accent)"}};
+    std::vector<Label> labels = {{Y(peaks_.before), "all kept " + FormatSize(peaks_.before), "fill:var(--warm)"},
+                                 {Y(peaks_.after), "by the plan " + FormatSize(peaks_.after), "fill:var(--accent)"}};
     if (budget_ > 0) labels.push_back({Y(budget_), "budget " + FormatSize(budget_), "fill:var(--ink)"});
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) { return a.y < b.y; });
     std::string text;
@@ -260,9 +259,8 @@ std::string Sentences(const Json& stats, const Json& figures, const Step& step, 
   const Levels peaks = Peaks(step);
   uint64_t held = 0;
   Read(stats, "reserved_peak", &held);
-  std::string text = absl::StrCat("The budget is ", FormatSize(budget), ". With everything kept, ",
-                                  EscapeHtml(step.of), " would take ", FormatSize(peaks.before), "; by the plan ",
-                                  FormatSize(peaks.after));
+  std::string text = absl::StrCat("The budget is ", FormatSize(budget), ". With everything kept, ", EscapeHtml(step.of),
+                                  " would take ", FormatSize(peaks.before), "; by the plan ", FormatSize(peaks.after));
   if (held > 0) absl::StrAppend(&text, ". The whole run held at most ", FormatSize(held));
   absl::StrAppend(&text, ". In a step ", FormatSize(sum.moved), " move to the host and back, and ",
                   FormatSize(sum.again), " are computed again.");

@@ -127,7 +127,7 @@ def report_of(kinds: "list[Kind]", of_saved: bool, update: int, state: int, resi
         before += [load + state for load in load_before(kind.sight, of_saved)]
         after += [load + resident for load in load_after(kind.sight, kind.plan, of_saved)]
     positions = len(before)
-    report = {
+    report: dict[str, Any] = {
         "of": "saved tensors" if of_saved else "the step",
         "before": shorten(before, _COLUMNS),
         "after": shorten(after, _COLUMNS),
