@@ -7,6 +7,7 @@
 
 import contextlib
 import json
+import math
 import os
 import time
 from typing import Any, Optional
@@ -41,14 +42,15 @@ def write(name: str, figures: "dict[str, Any]", report: "Optional[dict[str, Any]
     if not wanted():
         return
     section = _sections.setdefault(name, {})
-    section["figures"] = figures
+    section["figures"] = {key: value for key, value in figures.items() if math.isfinite(value)}
     if report is not None:
         section["report"] = report
     path = os.path.join(_FOLDER, f"sections.{os.getpid()}")
     with contextlib.suppress(OSError):
         try:
-            with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump(_sections, file, separators=(",", ":"))
+            # A name that is no text, such as of a file, is shown with question marks.
+            with open(path + ".new", "w", encoding="utf-8", errors="replace") as file:
+                json.dump(_sections, file, separators=(",", ":"), ensure_ascii=False)
             os.replace(path + ".new", path)
         except OSError:
             os.unlink(path + ".new")

@@ -125,6 +125,7 @@ class ModulesTest(unittest.TestCase):
         self.assertEqual(names[:3], ["* (Block)", "*.act2", "* (Block)"])
         self.assertRegex(names[3], r"budget_account_test\.py:\d+")
         self.assertEqual(names[4], "not known")
+        self.assertEqual(len(places.names([("x" * 1000, 3)])[0]), 101)
         places.stop()
         self.assertEqual(len(hooks), before)
 
@@ -144,9 +145,9 @@ class SectionsTest(unittest.TestCase):
             sections.write("one", {"x": 1}, {"curve": [1]})
             self.assertFalse(sections.due())
             sections.write("one", {"x": 2})
-            sections.write("two", {"y": 0.5})
-            with open(path) as file:
-                self.assertEqual(json.load(file), {"one": {"figures": {"x": 2}, "report": {"curve": [1]}}, "two": {"figures": {"y": 0.5}}})
+            sections.write("two", {"y": 0.5, "z": float("nan")}, {"name": "a\udc80b"})
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(json.load(file), {"one": {"figures": {"x": 2}, "report": {"curve": [1]}}, "two": {"figures": {"y": 0.5}, "report": {"name": "a?b"}}})
             self.assertEqual(os.listdir(folder), [os.path.basename(path)])
 
     def test_nothing_where_nobody_keeps_figures(self):

@@ -38,7 +38,7 @@ def start(torch: Any, amount: Amount, device: str) -> bool:
 
 
 def _end(process: int) -> None:
-    if os.getpid() == process and _session.iterations > 0:
+    if os.getpid() == process and _session.used():
         _sections.write("budget", _session.figures())
     line = _session.summary()
     if line and os.getpid() == process and os.environ.get("HOTPACK_QUIET", "0") == "0":

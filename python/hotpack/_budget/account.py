@@ -13,6 +13,7 @@ from .policy import Plan, Sight
 
 _COLUMNS = 240  # of a curve
 _ROWS = 24  # of the table, and one for all others
+_LONGEST = 100  # name
 _TREATMENTS = ("kept", "moved", "recomputed")
 
 
@@ -40,13 +41,13 @@ class Places:
 
     def here(self) -> Any:
         """The module that runs, or a line. O(1), without a module O(depth of the stack)."""
-        module = self._modules.current()
+        module = self._modules.current() if self._on else None
         return module if module is not None else self._lines.here()[0]
 
     def names(self, found: "list[Any]") -> "list[str]":
         """Of what here() returned, in words. Equal layers have one name: blocks.*.mlp.act. O(modules)."""
         self._modules.name_all()
-        return [self._name(place) for place in found]
+        return [name if len(name) <= _LONGEST else "…" + name[-_LONGEST:] for name in map(self._name, found)]
 
     def _name(self, place: Any) -> str:
         if place is None or isinstance(place, tuple):

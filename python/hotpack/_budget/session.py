@@ -127,6 +127,8 @@ class Session:
             if done.left:
                 self._unseen = _UNSEEN
                 self.saves.observe = True
+                if self._places is not None:
+                    self._places.start()
 
     def _iteration_ended(self) -> None:
         try:
@@ -260,6 +262,10 @@ class Session:
                 "recomputed_bytes": self.computed, "saved_peak": self.saves.resident,
                 "predicted_time": self.predicted_time, "measured_time": self.measured_time,
                 "iterations": self.iterations}
+
+    def used(self) -> bool:
+        """False of a program that only starts others."""
+        return self.iterations > 0 or self._device == "cuda" and bool(self._torch.cuda.is_initialized())
 
     def summary(self) -> str:
         """The line at the program's end; empty for a process that trained nothing. Where it ends because memory ran out
