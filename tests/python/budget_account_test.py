@@ -11,7 +11,7 @@ from unittest import mock
 import torch
 from hotpack import _sections
 from hotpack._budget import account
-from hotpack._budget.passes import AGAIN, KEEP, MOVE, Kind
+from hotpack._budget.passes import AGAIN, KEEP, MOVE, Item, Kind, Kinds, Pass
 from hotpack._budget.policy import Plan, Sight, Use, choose
 
 
@@ -73,16 +73,29 @@ class LoadTest(unittest.TestCase):
         self.assertEqual(found["turns"], [1 / 6, 4 / 6])
         self.assertNotIn("update", account.report_of([kind_of(sight, [MOVE, KEEP])], True, 0, 0, 0))
 
-    def test_the_step_that_takes_most_is_shown_if_all_of_it_has_plans(self):
+    def test_the_step_that_takes_most_is_shown_and_one_that_has_all_plans(self):
         small, large = (kind_of(Sight([1, peak], [0, 0], [Use(2, 0, 1)]), [MOVE]) for peak in (5, 9))
         heaviest = account.Heaviest(False)
-        self.assertIsNone(heaviest.report(0, 0))
-        for kinds in ([], [None], [large, None], [small]):
+        for kinds in ([], [None]):
             heaviest.note(kinds, 0)
-        self.assertEqual(max(heaviest.report(0, 0)["before"]), 5)
-        heaviest.note([large], 0)
-        heaviest.note([small], 0)
-        self.assertEqual(max(heaviest.report(0, 0)["before"]), 9)
+        self.assertIsNone(heaviest.report(0, 0))
+        for kinds, peak in (([large, None], 9), ([small], 5), ([large, None], 5), ([large], 9), ([small], 9)):
+            heaviest.note(kinds, 0)
+            self.assertEqual(max(heaviest.report(0, 0)["before"]), peak)
+
+    def test_a_pass_is_of_the_kind_whose_plan_it_has(self):
+        def kind(size, planned):
+            made = Kind([Item("op", "float", (size,), size)], [0])
+            made.plan = Plan([MOVE], 0, 0, 0) if planned else None
+            return made
+
+        kinds = Kinds()
+        without, large, small = kind(2, False), kind(8, True), kind(4, True)
+        kinds.all = [without, large, small]
+        for size, found in ((8, large), (4, small), (2, large), (9, None)):
+            done = Pass(None, False, 0)
+            done.items, done.of_item = kind(size, False).items, [0]
+            self.assertIs(kinds.planned(done), found)
 
 
 class ModulesTest(unittest.TestCase):

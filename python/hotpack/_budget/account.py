@@ -142,20 +142,21 @@ def report_of(kinds: "list[Kind]", of_saved: bool, update: int, state: int, resi
 
 
 class Heaviest:
-    """The step that takes most with everything kept, of those that have plans: the one that the report shows."""
+    """The step that takes most with everything kept, of those that have plans for all passes, if there is any: the one
+    that the report shows."""
 
     def __init__(self, of_saved: bool) -> None:
         self._of_saved = of_saved
         self._kinds: list[Kind] = []
         self._update = 0
-        self._key = (0, 0)
+        self._key = (False, 0, 0)
 
     def note(self, kinds: "list[Optional[Kind]]", update: int) -> None:
-        """kinds: of a step's passes; None: of one that has no kind."""
-        known = [kind for kind in kinds if kind is not None and kind.plan is not None]
-        if not known or len(known) < len(kinds):
+        """kinds: whose plans a step's passes have; None: of one without a plan."""
+        known = [kind for kind in kinds if kind is not None]
+        if not known:
             return
-        key = (max(kind.sight.plain(self._of_saved) for kind in known), len(known))
+        key = (len(known) == len(kinds), max(kind.sight.plain(self._of_saved) for kind in known), len(known))
         if key >= self._key:
             self._kinds, self._update, self._key = known, update, key
 

@@ -161,6 +161,12 @@ class Kinds:
         """One that serves a pass which begins with these saves."""
         return next((kind for kind in self.all if kind.begins_with(items)), None)
 
+    def planned(self, done: Pass) -> "Optional[Kind]":
+        """The kind whose plan serves such passes: of exactly these saves, or larger ones."""
+        same = self.same(done)
+        serving = [kind for kind in self.all if kind.plan is not None and kind.begins_with(done.items)]
+        return same if same in serving else next(iter(serving), None)
+
     def use(self, kind: Kind) -> None:
         if kind in self.all:
             self.all.remove(kind)

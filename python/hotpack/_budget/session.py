@@ -168,7 +168,7 @@ class Session:
         if not _sections.wanted():
             return
         if _sections.report_wanted():
-            self._heaviest.note([self._kinds.same(done) for done in self._pending], self._outside(loads))
+            self._heaviest.note([self._kinds.planned(done) for done in self._pending], self._outside(loads))
         state = sum(self._pager.state_bytes.values())
         resident = state if self._pager.resident is None else min(state, self._pager.resident)
         _sections.write("budget", self.figures(), self._heaviest.report(state, resident))
