@@ -298,7 +298,7 @@ bool IsKnownVariable(const char* name, size_t length) {
   for (const char* other :
        {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
         "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH", "HOTPACK_GRAPH_STEP", "HOTPACK_GRAPH_GPU",
-        "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES", "HOTPACK_NEED_RANKS", "HOTPACK_RECOMPUTE"}) {
+        "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES", "HOTPACK_NEED_RANKS", "HOTPACK_RECOMPUTE", "HOTPACK_REPORT"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");

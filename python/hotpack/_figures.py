@@ -12,11 +12,12 @@ _POOLS = ("all", "small_pool", "large_pool")
 _METRICS = ("current", "peak", "allocated", "freed")
 
 
-def stats() -> "dict[str, int]":
+def stats() -> "dict[str, Any]":
     """hotpack's figures of this process (docs/statistics.md).
 
     Before the first request all are zero, and no iteration is steady. With a budget, its figures are there too
-    (docs/budget.md); alone, where hotpack is no allocator because there is no device and no library.
+    (docs/budget.md); alone, where hotpack is no allocator because there is no device and no library. All are integers
+    but the budget's times.
     """
     budget = _budget.figures()
     try:
@@ -28,7 +29,7 @@ def stats() -> "dict[str, int]":
         raise
     figures = kind(steady_iteration=-1)
     library.hotpack_get_stats(ctypes.byref(figures), ctypes.sizeof(figures))
-    return {**{name: getattr(figures, name) for name, *_ in kind._fields_}, **budget}
+    return {**budget, **{name: getattr(figures, name) for name, *_ in kind._fields_}}  # iterations: of the engine
 
 
 def torch_stats(device: int) -> TorchStats:

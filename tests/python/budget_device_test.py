@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 HOTPACK = str(Path(os.environ["HOTPACK_BUILD"]) / "bin" / "hotpack")
@@ -29,6 +31,7 @@ for step in range(7):
 import hotpack
 figures = hotpack.stats()
 print(json.dumps({"reserved": reserved, "devices": sorted({str(v.device) for s in optimizer.state.values() for v in s.values()}),
+                  "figures": figures,
                   **{name: figures.get(name) for name in ("budget", "predicted_peak", "live_peak", "moved_bytes")}}))
 import time; time.sleep(1)
 """
@@ -40,18 +43,25 @@ class BudgetDeviceTest(unittest.TestCase):
         environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(os.environ["HOTPACK_BUILD"], "cache")}  # of the recorder
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
-    def figures(self, budget):
-        done = self.run_program(budget)
+    def figures(self, budget, *more):
+        done = self.run_program(budget, flags=("--simulate", "--memory", "4G", *more))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("REPORT", done.stderr)
         return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
     def test_reserved_memory_stays_within_the_budget(self):
-        plain, stderr = self.figures("0")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        page, stats = (os.path.join(folder.name, name) for name in ("page.html", "stats.json"))
+        files = ("--force", "--report", page, "--json-stats", stats)
+        plain, stderr = self.figures("0", *files)
         self.assertIsNone(plain["budget"])
         self.assertNotIn("hotpack: budget", stderr)
+        self.assertNotIn("budget", json.loads(Path(stats).read_text()))
+        self.assertNotIn("budget-title", Path(page).read_text())
         budget = max(plain["reserved"]) // 2
-        figures, stderr = self.figures(str(budget))
+        figures, stderr = self.figures(str(budget), *files)
+        self.shown(figures["figures"], stderr, json.loads(Path(stats).read_text()), Path(page).read_text())
         self.assertLessEqual(max(figures["reserved"]), budget)
         self.assertGreater(max(figures["reserved"]), budget * 3 // 4)  # what is there is used
         self.assertEqual(figures["budget"], budget)
@@ -62,6 +72,22 @@ class BudgetDeviceTest(unittest.TestCase):
         figures, _ = self.figures("60%")
         self.assertLessEqual(max(figures["reserved"]), max(plain["reserved"]) * 0.62)
         self.assertIn("cpu", figures["devices"])  # the optimizer's state
+
+    def shown(self, figures, stderr, stats, page):
+        """Line, statistics and page agree with hotpack.stats()."""
+        names = ("budget", "predicted_peak", "moved_bytes", "recomputed_bytes", "saved_peak", "predicted_time", "measured_time")
+        self.assertEqual({name: stats["budget"][name] for name in names}, {name: figures[name] for name in names})
+        self.assertEqual(set(stats["budget"]), {*names, "iterations"})
+        self.assertEqual((stats["budget"]["iterations"], figures["iterations"]), (7, stats["iterations"]))
+        held, predicted = (f"{size / (1 << 20):.1f} MiB" for size in (stats["reserved_peak"], figures["predicted_peak"]))
+        self.assertIn(f": predicted {predicted}, held {held}; ", stderr)
+        section = re.search(r'<section aria-labelledby="budget-title">.*?</section>', page, re.DOTALL)[0]
+        self.assertIn(f"; by the plan {predicted}. The whole run held at most {held}. ", section)
+        self.assertRegex(section, r"(?s)<title>The load of the step: at most [\d.]+ MiB with everything kept, .*</title>.*<path")
+        for row in ("* (LayerNorm)", "* (GELU)", "* (Linear)", "optimizer state", "in all"):
+            self.assertIn(f'<td class="word">{row}</td>', section)
+        xml.etree.ElementTree.fromstring(re.search(r"<svg.*</svg>", section, re.DOTALL)[0])
+        self.assertLess(len(section), 12000)
 
     def test_the_floor_is_named(self):
         done = self.run_program("36M")

@@ -183,7 +183,8 @@ class SavedTensorsTest(unittest.TestCase):
             return loss
 
         budgets = []
-        for drawn in (0, 3):
+        drawn = 0  # which step() reads
+        for drawn in (0, 3):  # noqa: B007
             left, session = train(training.Transformer, "activations:50%", step=step)
             self.assertTrue(training.same(train(training.Transformer, None, step=step)[0], left))
             budgets.append(session.budget)

@@ -231,9 +231,11 @@ TEST_F(Top, AllProcessesOfADirectory) {
   ASSERT_TRUE(fs::exists(gone));
   fs::copy_file(gone, Path("stats." + std::to_string(getpid())));  // the id is another program's now
   std::ofstream(Path("stats.x"));
+  std::ofstream(Path("sections." + std::to_string(child.pid()))) << R"({"more": {"figures": {"x": 7}, "report": {}}})";
   const json found = json::parse(Run({"--json"}, Folder()).out, nullptr, false);
   ASSERT_EQ(found["processes"].size(), 1u) << found;
   EXPECT_EQ(found["processes"][0]["pid"], child.pid());
+  EXPECT_EQ(found["processes"][0]["more"], (json{{"x", 7}}));  // what the program adds
   const json everywhere = json::parse(Run({"--json"}).out, nullptr, false);
   std::vector<int> pids;
   for (const json& process : everywhere["processes"]) pids.push_back(process["pid"]);

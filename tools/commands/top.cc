@@ -81,7 +81,7 @@ void PrintJson(const std::vector<WatchedFigures>& all) {
     Json object = {{"pid", process.pid},           {"program", process.program},
                    {"arenas", process.arenas},     {"held", process.current.held},
                    {"live", process.current.live}, {"driver_calls", process.current.driver_calls}};
-    object.update(Json::parse(StatsJson(process.stats, nullptr)));
+    object.update(Json::parse(StatsJson(process.stats, nullptr, ReadSections(figures.sections))));
     list.push_back(std::move(object));
   }
   const Json document = {{"processes", list}};

@@ -12,6 +12,7 @@
 #include "tools/cli/count_text.h"
 #include "tools/cli/size_text.h"
 #include "tools/recording/run_course.h"
+#include "tools/report/budget_section.h"
 #include "tools/report/page_parts.h"
 #include "tools/report/show_plan.h"
 #include "tools/report/svg.h"
@@ -196,6 +197,7 @@ std::string Page(const PageInput& input) {
       {"@NOTICES@", Notices(input)},
       {"@CARDS@", Cards(input)},
       {"@PAPER@", Svg(*input.model, SvgOptions{1120, 430})},
+      {"@BUDGET@", BudgetSection(input.stats, input.budget)},
       {"@SEQUENCE@", Sequence(input)},
       {"@FALLBACK@", Fallback(input)},
       {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) +

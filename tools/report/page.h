@@ -20,10 +20,11 @@ struct PageInput {
   std::string title;                // empty: the recorded program's name, or the recording's
   const TraceFile* file = nullptr;  // null: a packing instance
   const ReportModel* model = nullptr;
-  Comparison comparison;         // with other allocators; without requests: none
-  std::string peers_note;        // a remark about it
-  nlohmann::ordered_json stats;  // of `hotpack run` (docs/statistics.md), null without a run
-  std::string command;           // the command that ran, empty if unknown
+  Comparison comparison;          // with other allocators; without requests: none
+  std::string peers_note;         // a remark about it
+  nlohmann::ordered_json stats;   // of `hotpack run` (docs/statistics.md), null without a run
+  nlohmann::ordered_json budget;  // of that run: tools/report/budget_section.h; null without one
+  std::string command;            // the command that ran, empty if unknown
   size_t block_limit = kPageBlocks;
 };
 

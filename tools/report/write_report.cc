@@ -80,6 +80,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   input.file = read->file ? &*read->file : nullptr;
   input.model = &read->model;
   input.stats = options.stats;
+  input.budget = options.budget;
   input.command = options.command;
   input.block_limit = options.block_limit;
   if (options.peers && input.file != nullptr) AddPeers(input.file->trace, &input);

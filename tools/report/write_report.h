@@ -23,11 +23,12 @@ struct ReadReportModelResult {
 absl::StatusOr<ReadReportModelResult> ReadReportModel(const std::string& path, const ReportModelOptions& options);
 
 struct ReportOptions {
-  std::string path;              // of the recording
-  std::string out;               // empty: standard output
-  std::string title;             // of the page; empty: the recorded program's name, or the recording's
-  std::string command;           // the command that ran; empty if unknown
-  nlohmann::ordered_json stats;  // of that run, or null
+  std::string path;               // of the recording
+  std::string out;                // empty: standard output
+  std::string title;              // of the page; empty: the recorded program's name, or the recording's
+  std::string command;            // the command that ran; empty if unknown
+  nlohmann::ordered_json stats;   // of that run, or null
+  nlohmann::ordered_json budget;  // as in PageInput
   int64_t time_limit_ns = 1'000'000'000;
   size_t block_limit = kPageBlocks;
   bool avoid_stream_edges = true;  // as in ReportModelOptions

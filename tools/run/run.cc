@@ -170,9 +170,10 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   hotpack_stats none = {};
   none.steady_iteration = -1;
   const hotpack_stats& stats = processes.empty() ? none : processes.front().stats;
-  const std::string json = StatsJson(stats, checker);
+  const ProgramSections sections = ReadSections(directory, processes);
+  const std::string json = StatsJson(stats, checker, sections);
   std::string reason;
-  const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
+  const RunReport report = WriteRunReport(options, directory, processes, json, sections, &reason);
   if (!options.quiet) {
     const std::optional<PytorchHeld> pytorch = PytorchWouldHold(options, directory, processes);
     fprintf(stderr, "%s\n",

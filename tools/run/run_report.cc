@@ -154,7 +154,7 @@ CheckerTotals ReadCheckerFile(const std::string& path) {
   return totals;
 }
 
-std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) {
+std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker, const ProgramSections& sections) {
   nlohmann::ordered_json json;
 #define HOTPACK_STAT(name) json[#name] = stats.name;
 #include "runtime/stats_table.inc"
@@ -166,7 +166,10 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
     json["library_calls_told"] = checker->library_calls_told;
     json["library_calls_not_told"] = checker->library_calls_not_told;
   }
-  return json.dump(2) + "\n";
+  for (const auto& [name, figures] : sections.figures.items()) {
+    if (!json.contains(name)) json[name] = figures;
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
@@ -239,7 +242,8 @@ std::string LoadCurve(const RunOptions& options, const std::string& directory,
 }
 
 RunReport WriteRunReport(const RunOptions& options, const std::string& directory,
-                         const std::vector<ProcessStats>& processes, const std::string& stats, std::string* reason) {
+                         const std::vector<ProcessStats>& processes, const std::string& stats,
+                         const ProgramSections& sections, std::string* reason) {
   if (options.report.empty()) return RunReport::kNotWanted;
   ReportOptions report;
   if (!processes.empty()) report.path = BusiestRecording(options, directory, processes);
@@ -250,6 +254,7 @@ RunReport WriteRunReport(const RunOptions& options, const std::string& directory
   report.command = std::string("hotpack run") + (options.simulate ? " --simulate --" : " --");
   for (const std::string& word : options.command) report.command += " " + Quoted(word);
   report.stats = nlohmann::ordered_json::parse(stats);
+  report.budget = sections.report.value("budget", nlohmann::ordered_json());
   std::string summary;
   *reason = std::string(WriteReport(report, &summary).message());
   return reason->empty() ? RunReport::kWritten : RunReport::kFailed;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/persist/stats_file.h"
+#include "tools/run/program_sections.h"
 #include "tools/run/run_setup.h"
 
 namespace hotpack {
@@ -23,9 +24,9 @@ struct CheckerTotals {
 // Reads the file that SIMGPU_REPORT_FILE named. Zeros if there is no file.
 CheckerTotals ReadCheckerFile(const std::string& path);
 
-// Returns the --json-stats object: the figures of the process with most requests, and of a simulated run (`checker` not
-// null) the checker's.
-std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker);
+// Returns the --json-stats object: the figures of the process with most requests, of a simulated run (`checker` not
+// null) the checker's, and what the program adds (program_sections.h).
+std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker, const ProgramSections& sections);
 
 // The outcome of --report.
 enum class RunReport {
@@ -70,6 +71,7 @@ std::string LoadCurve(const RunOptions& options, const std::string& directory,
 // Writes the page of --report, if requested, from the recording of the process with most requests. `stats`: the
 // --json-stats object. *reason: why it failed.
 RunReport WriteRunReport(const RunOptions& options, const std::string& directory,
-                         const std::vector<ProcessStats>& processes, const std::string& stats, std::string* reason);
+                         const std::vector<ProcessStats>& processes, const std::string& stats,
+                         const ProgramSections& sections, std::string* reason);
 
 }  // namespace hotpack

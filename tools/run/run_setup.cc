@@ -163,6 +163,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (options.record) setenv("HOTPACK", "record", 1);
   if (!options.graph.empty()) PrepareGraph(options);
   if (options.doctor) setenv("HOTPACK_DOCTOR", directory.c_str(), 1);
+  if (!options.report.empty()) setenv("HOTPACK_REPORT", "1", 1);
   unsetenv("HOTPACK_TRACE");
   if (const std::string recording = RecordingPath(options, directory); !recording.empty()) {
     setenv("HOTPACK_TRACE", recording.c_str(), 1);

@@ -39,6 +39,12 @@ bool IsLibrary(const std::string& mapped) {
   return name.rfind("libhotpack.so", 0) == 0 || name.rfind("libhotpack_preload.so", 0) == 0;
 }
 
+// Returns the file sections.<pid> that lies beside stats.<pid>, or stats.<pid>.library.
+std::string SectionsBeside(const std::string& path) {
+  const size_t name = path.rfind('/') + 1, id = path.find('.', name) + 1;
+  return path.substr(0, name) + "sections." + path.substr(id, path.find('.', id) - id);
+}
+
 std::string Descriptor(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 }  // namespace
@@ -71,7 +77,10 @@ StatsFiles::StatsFiles(int pid, const std::string& directory) : pid_(pid) {
 }
 
 StatsFiles::StatsFiles(StatsFiles&& other) noexcept
-    : pid_(other.pid_), found_(other.found_), files_(std::exchange(other.files_, {})) {}
+    : pid_(other.pid_),
+      found_(other.found_),
+      files_(std::exchange(other.files_, {})),
+      sections_(std::move(other.sections_)) {}
 
 StatsFiles::~StatsFiles() {
   for (const int file : files_) close(file);
@@ -83,6 +92,7 @@ void StatsFiles::Open(const std::string& path) {
   if (file < 0) return;
   if (fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
     files_.push_back(file);
+    if (sections_.empty()) sections_ = SectionsBeside(path);
   } else {
     close(file);
   }

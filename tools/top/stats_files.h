@@ -37,6 +37,8 @@ class StatsFiles {
   bool Active() const;
   // Reads the figures of both libraries together (Combine), with pid() for the id. Returns false if none is complete.
   bool Read(ProcessStats* stats) const;
+  // Returns the path of what the program adds to them (tools/run/program_sections.h), whether it is there or not.
+  const std::string& sections() const { return sections_; }
 
  private:
   void Open(const std::string& path);
@@ -45,6 +47,7 @@ class StatsFiles {
   int pid_ = 0;
   Found found_ = Found::kNoProcess;
   std::vector<int> files_;
+  std::string sections_;
 };
 
 }  // namespace hotpack

@@ -80,6 +80,7 @@ void StatsWatch::Update(Watched* watched) {
   if (watched->read && !figures.ended && after >= before && passed.count() > 0) {
     figures.requests_per_second = static_cast<double>(after - before) / passed.count();
   }
+  figures.sections = watched->files.sections();
   watched->read = true;
   watched->at = now;
 }

@@ -14,6 +14,7 @@ namespace hotpack {
 
 struct WatchedFigures {
   ProcessStats process;
+  std::string sections;                       // the path of what the program adds (tools/run/program_sections.h)
   bool ended = false;                         // these are its last figures
   std::optional<double> requests_per_second;  // since the reading before; empty: there was none, or it has ended
 };

@@ -5,6 +5,7 @@ import atexit
 import os
 from typing import Any, Optional
 
+from .. import _sections
 from .._errors import Error
 from . import amount as _amount
 from .amount import Amount, Given
@@ -37,11 +38,13 @@ def start(torch: Any, amount: Amount, device: str) -> bool:
 
 
 def _end(process: int) -> None:
+    if os.getpid() == process and _session.used():
+        _sections.write("budget", _session.figures())
     line = _session.summary()
     if line and os.getpid() == process and os.environ.get("HOTPACK_QUIET", "0") == "0":
         _session.say(line)
 
 
-def figures() -> "dict[str, int]":
+def figures() -> "dict[str, Any]":
     """For hotpack.stats(); empty without a budget."""
     return {} if _session is None else _session.figures()

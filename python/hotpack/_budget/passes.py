@@ -73,6 +73,7 @@ class Pass:
         self.items: list[Item] = []
         self.of_item: list[int] = []  # the number of each save's storage
         self.saved: list[Saved] = []
+        self.places: list[Any] = []  # of the storages' first saves in the program, if they are wanted
         self.by_key: dict[int, Saved] = {}
         self.live: set[int] = set()  # saves that a graph holds
         self.unpacked: list[int] = []  # saves in the order of their first unpack
@@ -157,6 +158,7 @@ class Kind:
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
         self.passes = 0  # observed
+        self.places: list[str] = []  # by storage, if they are wanted
 
     def begins_with(self, items: "list[Item]") -> bool:
         return len(items) <= len(self.items) and all(mine.covers(other) for mine, other in zip(self.items, items))
@@ -176,6 +178,12 @@ class Kinds:
     def find(self, items: "list[Item]") -> "Optional[Kind]":
         """One that serves a pass which begins with these saves."""
         return next((kind for kind in self.all if kind.begins_with(items)), None)
+
+    def planned(self, done: Pass) -> "Optional[Kind]":
+        """The kind whose plan serves such passes: of exactly these saves, or larger ones."""
+        same = self.same(done)
+        serving = [kind for kind in self.all if kind.plan is not None and kind.begins_with(done.items)]
+        return same if same in serving else next(iter(serving), None)
 
     def use(self, kind: Kind) -> None:
         if kind in self.all:

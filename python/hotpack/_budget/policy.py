@@ -59,17 +59,20 @@ class Sight:
 
 class Plan:
     """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. predicted: the
-    peak in bytes. floor: with everything moved. moved: bytes each way. seconds: of the pass."""
+    peak in bytes. load: bytes at each position. floor: the peak with everything moved. moved: bytes each way. seconds:
+    of the pass. seconds_of: of each storage, without what overlaps; empty: not known."""
 
-    __slots__ = ("fetches", "floor", "moved", "predicted", "seconds", "treatments")
+    __slots__ = ("fetches", "floor", "load", "moved", "predicted", "seconds", "seconds_of", "treatments")
 
-    def __init__(self, treatments: "list[str]", predicted: int, floor: int, moved: int, seconds: float,
-                 starts: "dict[int, int]") -> None:
+    def __init__(self, treatments: "list[str]", load: "list[int]", floor: int, moved: int, seconds: float,
+                 starts: "dict[int, int]", seconds_of: "list[float]") -> None:
         self.treatments = treatments
-        self.predicted = predicted
+        self.load = load
+        self.predicted = max(load, default=0)
         self.floor = floor
         self.moved = moved
         self.seconds = seconds
+        self.seconds_of = seconds_of
         self.fetches = sorted((start, index) for index, start in starts.items())
 
 
@@ -139,8 +142,15 @@ class _Search:
         starts = self._start_copies() if self._timeline.rates.overlaps else {}
         moved = sum(use.bytes for use, treatment in zip(self._uses, self._treatments) if treatment == MOVE)
         seconds = self._timeline.seconds(self._uses, self._treatments, self._ends, starts)
-        peak = int(self._load.max()) if len(self._load) > 0 else 0
-        return Plan(self._treatments, peak, self._floor, moved, seconds, starts)
+        seconds_of = [self._seconds_of(use, treatment) for use, treatment in zip(self._uses, self._treatments)]
+        return Plan(self._treatments, self._load.tolist(), self._floor, moved, seconds, starts,
+                    seconds_of if self._timeline.total > 0 else [])
+
+    def _seconds_of(self, use: Use, treatment: str) -> float:
+        if treatment == AGAIN:
+            return use.seconds
+        rates = self._timeline.rates
+        return use.bytes * (1 / rates.out + 1 / rates.back) if treatment == MOVE and not rates.overlaps else 0.0
 
     def _excess(self) -> int:
         return int((self._load - self._room).clamp_(min=0).sum())

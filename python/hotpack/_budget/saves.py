@@ -39,6 +39,7 @@ class Saves:
         self._passing: Optional[Pass] = None
         self._lasting: dict[int, Any] = {}  # storages that have outlived a pass: by key, a StorageWeakRef
         self.observe = True  # the next pass
+        self.place: Optional[Callable[[], Any]] = None  # where the program is; None: not wanted
         self.resident = 0  # bytes of saved storages where backward began, at most
         self.moved = 0  # bytes that were copied to the host
         self.failed: Optional[str] = None  # why a move failed
@@ -122,6 +123,8 @@ class Saves:
         entry.treatment = treatment
         passing.by_key[key] = entry
         passing.saved.append(entry)
+        if self.place is not None and passing.observed:
+            passing.places.append(self.place())
         passing.pending.append(entry)
         return entry
 

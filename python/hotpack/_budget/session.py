@@ -5,12 +5,13 @@ import os
 import sys
 from typing import Any, Optional
 
-from .. import _marks
+from .. import _marks, _sections
 from .._errors import Error
 from .._saved_tensors import DefaultHooks
 from .._simulate import simulated
 from .._steps import Steps
 from . import recorder
+from .account import Heaviest, Places
 from .again import Recorder
 from .amount import Amount, size_text
 from .clock import Clock
@@ -65,6 +66,10 @@ class Session:
         self._too_small = False
         self._told_of_host = False
         self.observed_moves = 0  # bytes that were copied to the host before the first plan
+        self._heaviest = Heaviest(amount.activations)
+        self._places = Places(torch) if _sections.report_wanted() else None
+        if self._places is not None:
+            self.saves.place = self._places.here
 
     def start(self) -> None:
         """Raises Error if the program's own saved-tensor hooks are on."""
@@ -86,6 +91,8 @@ class Session:
             listener.remove()
         self._listeners = []
         self._meter.stop()
+        if self._places is not None:
+            self._places.stop()
         if self.saves.recorder is not None:
             self.saves.recorder.stop()
 
@@ -126,6 +133,8 @@ class Session:
             if done.left:
                 self._unseen = _UNSEEN
                 self.saves.observe = True
+                if self._places is not None:
+                    self._places.start()
 
     def _iteration_ended(self) -> None:
         try:
@@ -149,6 +158,7 @@ class Session:
                 self._see(done, loads)
         if self._pending and self.iterations > 0:
             self._plan(loads)
+            self._note_step(loads)
         self._pending = []
         self.iterations += 1
         if self._recompute:
@@ -158,6 +168,10 @@ class Session:
         else:
             self._meter.stop()
         self._measure(self.saves.observe and self.times.known)
+        if self._places is not None:
+            (self._places.start if self.saves.observe else self._places.stop)()
+        if _sections.due():
+            _sections.write("budget", self.figures())
 
     def _measure(self, on: bool) -> None:
         """In the next iteration."""
@@ -165,6 +179,16 @@ class Session:
         self._slices.measure(on)
         if self.saves.recorder is not None:
             self.saves.recorder.time(on)
+
+    def _note_step(self, loads: "Optional[list[int]]") -> None:
+        """For the report: what the plans do with the step that was observed."""
+        if not _sections.wanted():
+            return
+        if _sections.report_wanted():
+            self._heaviest.note([self._kinds.planned(done) for done in self._pending], self._outside(loads))
+        state = sum(self._pager.state_bytes.values())
+        resident = state if self._pager.resident is None else min(state, self._pager.resident)
+        _sections.write("budget", self.figures(), self._heaviest.report(state, resident))
 
     def _see(self, done: Pass, loads: "Optional[list[int]]") -> None:
         highest = None
@@ -178,6 +202,8 @@ class Session:
         if not done.checked:
             kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
             kind.passes += 1 if kind.order or not self._host.ahead else 0
+        if self._places is not None:
+            kind.places = self._places.names(done.places)
         kind.order = done.unpacked
         kind.rank = {number: place for place, number in enumerate(kind.order)}
 
@@ -276,9 +302,15 @@ class Session:
         """Of the last steps by the plans, over one without a budget; 0: not known."""
         return self.times.measured
 
-    def figures(self) -> "dict[str, int]":
-        return {"budget": self.budget, "moved_bytes": self.moved, "recomputed_bytes": self.computed,
-                "predicted_peak": self.predicted, "saved_peak": self.saves.resident}
+    def figures(self) -> "dict[str, Any]":
+        return {"budget": self.budget, "predicted_peak": self.predicted, "moved_bytes": self.moved,
+                "recomputed_bytes": self.computed, "saved_peak": self.saves.resident,
+                "predicted_time": self.predicted_time, "measured_time": self.measured_time,
+                "iterations": self.iterations}
+
+    def used(self) -> bool:
+        """False of a program that only starts others."""
+        return self.iterations > 0 or self._device == "cuda" and bool(self._torch.cuda.is_initialized())
 
     def summary(self) -> str:
         """The line at the program's end; empty for a process that trained nothing. Where it ends because memory ran out
@@ -288,17 +320,33 @@ class Session:
 
             figures = torch_stats(self._torch.cuda.current_device())
             if figures.num_ooms > 0:
-                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ") + "; --budget 1% says how much"
+                return (self._floor_text(figures.allocated_bytes[0].peak, False, "more than ")
+                        + "; --budget 1% says how much")
         name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
         if self.iterations == 0:
             return ""
         if self.amount.bytes is None:
             name += f" ({size_text(self.budget)})" if self.budget else ""
         predicted = f"predicted {size_text(self.predicted)}" if self.predicted else "no plan yet"
+        held = self._held()
+        if held:
+            predicted += f", held {size_text(held)}"
+        times = [f"{time:.2f} {word}" for time, word in ((self.predicted_time, "predicted"),
+                                                         (self.measured_time, "measured")) if time > 0]
         steps = f"{self.iterations} step{'' if self.iterations == 1 else 's'}"
-        return (f"budget {name}: {predicted}; {size_text(self.moved)} copied to the host and "
-                f"{size_text(self.computed)} computed again in {steps}; saved tensors held at most "
-                f"{size_text(self.saves.resident)} where backward began")
+        line = (f"budget {name}: {predicted}; {'time over plain ' + ', '.join(times) + '; ' if times else ''}"
+                f"{size_text(self.moved)} copied to the host and {size_text(self.computed)} computed again in {steps}")
+        if not held or self.amount.activations:
+            line += f"; saved tensors held at most {size_text(self.saves.resident)} where backward began"
+        return line
+
+    def _held(self) -> int:
+        """Bytes that hotpack held of the devices at most, as `hotpack run` says; 0: it is no allocator."""
+        if self._device != "cuda":
+            return 0
+        from .._figures import stats
+
+        return int(stats()["reserved_peak"])
 
 
 def _parameters_of_program(torch: Any, device: str) -> int:

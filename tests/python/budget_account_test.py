@@ -1,0 +1,197 @@
+"""What plans do with a step, as the report and the statistics say it: the load before and after, modules, the process's sections."""
+
+import importlib
+import json
+import os
+import random
+import tempfile
+import unittest
+from unittest import mock
+
+import torch
+from hotpack import _sections
+from hotpack._budget import account
+from hotpack._budget.passes import AGAIN, KEEP, MOVE, Item, Kind, Kinds, Pass
+from hotpack._budget.policy import Plan, Sight, choose
+from hotpack._budget.timeline import Use
+
+
+def drawn(draw, computable):
+    """A pass of some storages with gaps, of which so large a share can be computed from earlier ones."""
+    count = draw.randrange(2, 30)
+    uses = []
+    for index in range(count):
+        sources = sorted(draw.sample(range(index), min(index, draw.randrange(3)))) if draw.random() < computable else None
+        uses.append(Use(draw.randrange(1, 50), index + 1, 2 * count - index, sources, draw.randrange(20)))
+    base = [draw.randrange(10, 40) for _ in range(2 * count + 1)]
+    return Sight(base, [part // 2 for part in base], uses)
+
+
+def kind_of(sight, treatments, names=(), seconds=None):
+    kind = Kind([None] * (len(sight.base) // 2), [])
+    kind.sight, kind.places = sight, list(names)
+    kind.plan = Plan(treatments, [], 0, 0, 0.0, {}, seconds or [])
+    kind.plan.load = load_of(sight, kind.plan, False)
+    return kind
+
+
+def load_of(sight, plan, of_saved):
+    """What the executor does with a plan: a source is there from the first result on that is computed from it."""
+    load = list(sight.saved if of_saved else sight.base)
+    ends = [use.end for use in sight.uses]
+    fetched = {index: start for start, index in plan.fetches}
+    for index in reversed(range(len(ends))):
+        use, treatment = sight.uses[index], plan.treatments[index]
+        if treatment == AGAIN:
+            load[ends[index]] += use.extra
+            for source in use.sources or ():
+                ends[source] = min(ends[source], ends[index])
+        begin = use.begin if treatment == KEEP else min(ends[index], fetched.get(index, ends[index]))
+        for position in range(begin, use.end):
+            load[position] += use.bytes
+    return load
+
+
+class LoadTest(unittest.TestCase):
+    def test_the_load_of_a_plan_is_what_it_says(self):
+        seed = int(os.environ.get("HOTPACK_TEST_SEED", "7"))
+        draw, computed = random.Random(seed), 0
+        for number in range(300):
+            computable = 0.6 * (number % 2)
+            sight, of_saved = drawn(draw, computable), draw.random() < 0.3
+            plain = sight.plain(of_saved)
+            said = f"HOTPACK_TEST_SEED={seed} number {number}"
+            self.assertEqual(max(account.load_before(sight, of_saved)), plain, said)
+            room = draw.randrange(20, plain + 2)
+            plan = choose(sight, room, of_saved)
+            load = load_of(sight, plan, of_saved)
+            # The plan counts early returns also of what is kept in the end.
+            if computable:
+                self.assertTrue(all(real <= planned for real, planned in zip(load, plan.load)), said)
+            else:
+                self.assertEqual(load, plan.load, said)
+            self.assertLessEqual(plan.predicted, max(room, plan.floor), said)
+            computed += AGAIN in plan.treatments
+        self.assertGreater(computed, 20)
+
+    def test_the_load_before(self):
+        #             0  1  2  3  4  5
+        sight = Sight([1, 1, 1, 1, 1, 1], [0] * 6, [Use(10, 1, 5), Use(20, 1, 3, [0], 5), Use(40, 0, 2, [0], 0)])
+        self.assertEqual(account.load_before(sight, False), [41, 71, 31, 11, 11, 1])
+
+    def test_curves_are_short_and_keep_their_peaks(self):
+        self.assertEqual(account.shorten([3, 1, 2], 10), [3, 1, 2])
+        short = account.shorten([*range(1000), 5], 10)
+        self.assertEqual((len(short), max(short)), (10, 999))
+
+    def test_a_step_is_its_passes_and_the_optimizers(self):
+        sight = Sight([1, 2, 3], [0, 0, 0], [Use(10, 0, 2), Use(4, 1, 2)])
+        found = account.report_of([kind_of(sight, [MOVE, KEEP])] * 2, False, update=7, state=100, resident=30)
+        self.assertEqual(found["before"], [111, 116, 103] * 2)
+        self.assertEqual(found["after"], [31, 36, 33] * 2)
+        self.assertEqual(found["update"], {"before": 107, "after": 37})
+        self.assertEqual(found["state"], {"kept": 30, "moved": 70})
+        self.assertEqual(found["turns"], [1 / 6, 4 / 6])
+        self.assertNotIn("update", account.report_of([kind_of(sight, [MOVE, KEEP])], True, 0, 0, 0))
+
+    def test_the_step_that_takes_most_is_shown_and_one_that_has_all_plans(self):
+        small, large = (kind_of(Sight([1, peak], [0, 0], [Use(2, 0, 1)]), [MOVE]) for peak in (5, 9))
+        heaviest = account.Heaviest(False)
+        for kinds in ([], [None]):
+            heaviest.note(kinds, 0)
+        self.assertIsNone(heaviest.report(0, 0))
+        for kinds, peak in (([large, None], 9), ([small], 5), ([large, None], 5), ([large], 9), ([small], 9)):
+            heaviest.note(kinds, 0)
+            self.assertEqual(max(heaviest.report(0, 0)["before"]), peak)
+
+    def test_a_pass_is_of_the_kind_whose_plan_it_has(self):
+        def kind(size, planned):
+            made = Kind([Item("op", "float", (size,), size)], [0])
+            made.plan = Plan([MOVE], [], 0, 0, 0.0, {}, []) if planned else None
+            return made
+
+        kinds = Kinds()
+        without, large, small = kind(2, False), kind(8, True), kind(4, True)
+        kinds.all = [without, large, small]
+        for size, found in ((8, large), (4, small), (2, large), (9, None)):
+            done = Pass(None, False, 0)
+            done.items, done.of_item = kind(size, False).items, [0]
+            self.assertIs(kinds.planned(done), found)
+
+
+class ModulesTest(unittest.TestCase):
+    def test_bytes_by_module(self):
+        sight = Sight([0] * 9, [0] * 9, [Use(size, 0, 1) for size in (1, 2, 4, 8)])
+        treatments, names = [MOVE, KEEP, AGAIN, MOVE], ["a", "b", "a", "b"]
+        rows = account.by_module([kind_of(sight, treatments, names)] * 2)
+        self.assertEqual(rows, [{"module": "b", "saves": 4, "kept": 4, "moved": 16, "recomputed": 0},
+                                {"module": "a", "saves": 4, "kept": 0, "moved": 2, "recomputed": 8}])
+        rows = account.by_module([kind_of(sight, treatments, names, [0.5, 0.0, 0.25, 1.0])])
+        self.assertEqual([row["seconds"] for row in rows], [1.0, 0.75])
+
+    def test_a_model_of_many_modules_has_few_rows(self):
+        sight = Sight([0] * 9, [0] * 9, [Use(size + 1, 0, 1) for size in range(100)])
+        rows = account.by_module([kind_of(sight, [MOVE] * 100, [f"m{index}" for index in range(100)])])
+        self.assertEqual((len(rows), rows[0]["module"], rows[-1]["module"]), (25, "m99", "76 others"))
+        self.assertEqual(sum(row["moved"] for row in rows), 5050)
+
+    def test_equal_layers_have_one_name(self):
+        class Block(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.act2 = torch.nn.ReLU()
+
+            def forward(self, x):
+                found.append(places.here())
+                return self.act2(x)
+
+        found = []
+        places = account.Places(torch)
+        model = torch.nn.Sequential(torch.nn.ModuleDict({"layer1": Block()})["layer1"], Block())
+        model[0].act2.register_forward_pre_hook(lambda *_: found.append(places.here()))
+        hooks = torch.nn.modules.module._global_forward_pre_hooks
+        before = len(hooks)
+        places.start()
+        places.start()
+        model(torch.ones(1))
+        found.append(places.here())
+        names = places.names([*found, None])
+        self.assertEqual(names[:3], ["* (Block)", "*.act2", "* (Block)"])
+        self.assertRegex(names[3], r"budget_account_test\.py:\d+")
+        self.assertEqual(names[4], "not known")
+        self.assertEqual(len(places.names([("x" * 1000, 3)])[0]), 101)
+        places.stop()
+        self.assertEqual(len(hooks), before)
+
+
+class SectionsTest(unittest.TestCase):
+    def fresh(self, **variables):
+        with mock.patch.dict(os.environ, variables):
+            module = importlib.reload(_sections)
+        self.addCleanup(importlib.reload, _sections)
+        return module
+
+    def test_a_section_is_replaced_whole_and_its_report_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sections = self.fresh(HOTPACK_STATS_DIR=folder)
+            path = os.path.join(folder, f"sections.{os.getpid()}")
+            self.assertTrue(sections.due())
+            sections.write("one", {"x": 1}, {"curve": [1]})
+            self.assertFalse(sections.due())
+            sections.write("one", {"x": 2})
+            sections.write("two", {"y": 0.5, "z": float("nan")}, {"name": "a\udc80b"})
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(json.load(file), {"one": {"figures": {"x": 2}, "report": {"curve": [1]}}, "two": {"figures": {"y": 0.5}, "report": {"name": "a?b"}}})
+            self.assertEqual(os.listdir(folder), [os.path.basename(path)])
+
+    def test_nothing_where_nobody_keeps_figures(self):
+        sections = self.fresh(HOTPACK_STATS_DIR="", HOTPACK_REPORT="1")
+        self.assertFalse(sections.wanted() or sections.report_wanted() or sections.due())
+        sections.write("one", {"x": 1})
+        sections = self.fresh(HOTPACK_STATS_DIR="/nowhere/at/all")
+        sections.write("one", {"x": 1})  # not the program's fault
+        self.assertFalse(sections.report_wanted())
+
+
+if __name__ == "__main__":
+    unittest.main()
