@@ -1,15 +1,17 @@
 """What plans do with a step, as the report and the statistics say it: the load before and after, modules, the process's sections."""
 
+import gc
 import importlib
 import json
 import os
 import random
 import tempfile
 import unittest
+import weakref
 from unittest import mock
 
 import torch
-from hotpack import _sections
+from hotpack import _budget, _sections
 from hotpack._budget import account
 from hotpack._budget.passes import AGAIN, KEEP, MOVE, Item, Kind, Kinds, Pass
 from hotpack._budget.policy import Plan, Sight, Use, choose
@@ -141,6 +143,10 @@ class ModulesTest(unittest.TestCase):
         self.assertEqual(len(places.names([("x" * 1000, 3)])[0]), 101)
         places.stop()
         self.assertEqual(len(hooks), before)
+        weak = weakref.ref(model)
+        del model, found[:], hooks
+        gc.collect()
+        self.assertIsNone(weak())
 
 
 class SectionsTest(unittest.TestCase):
@@ -162,6 +168,17 @@ class SectionsTest(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(json.load(file), {"one": {"figures": {"x": 2}, "report": {"curve": [1]}}, "two": {"figures": {"y": 0.5}, "report": {"name": "a?b"}}})
             self.assertEqual(os.listdir(folder), [os.path.basename(path)])
+            os.unlink(path)
+            os.mkdir(path)
+            sections.write("one", {"x": 3})  # it cannot: nothing is left behind
+            self.assertEqual(os.listdir(folder), [os.path.basename(path)])
+
+    def test_the_last_figures_are_those_of_the_end_of_the_process_that_trained(self):
+        for used, process, written in ((True, 0, [mock.call("budget", {"x": 1})]), (False, 0, []), (True, 1, [])):
+            session = mock.Mock(**{"figures.return_value": {"x": 1}, "summary.return_value": "", "used.return_value": used})
+            with mock.patch.object(_budget, "_session", session), mock.patch.object(_sections, "write") as write:
+                _budget._end(os.getpid() + process)  # a child, after fork
+                self.assertEqual(write.mock_calls, written)
 
     def test_nothing_where_nobody_keeps_figures(self):
         sections = self.fresh(HOTPACK_STATS_DIR="", HOTPACK_REPORT="1")
