@@ -12,7 +12,7 @@ from unittest import mock
 
 import torch
 from hotpack import _budget, _sections
-from hotpack._budget import account
+from hotpack._budget import account, amount, session
 from hotpack._budget.passes import AGAIN, KEEP, MOVE, Item, Kind, Kinds, Pass
 from hotpack._budget.policy import Plan, Sight, Use, choose
 
@@ -149,6 +149,23 @@ class ModulesTest(unittest.TestCase):
         self.assertIsNone(weak())
 
 
+class LineTest(unittest.TestCase):
+    def test_the_line_says_what_is_known(self):
+        found = session.Session(torch, amount.parse("50%"), "cpu")
+        self.assertEqual((found.summary(), found.used()), ("", False))
+        found.iterations, found.budget = 3, 4 << 20
+        rest = "0 B copied to the host and 0 B computed again in 3 steps; saved tensors held at most 0 B where backward began"
+        self.assertEqual(found.summary(), f"budget 50% (4.0 MiB): no plan yet; {rest}")
+        found.predicted, found.predicted_time = 3 << 20, 1.041
+        self.assertEqual(found.summary(), f"budget 50% (4.0 MiB): predicted 3.0 MiB; time over plain 1.04 predicted; {rest}")
+        found.measured_time = 1.057
+        self.assertIn("; time over plain 1.04 predicted, 1.06 measured; ", found.summary())
+        self.assertEqual([found.figures()[name] for name in ("predicted_time", "measured_time", "iterations")], [1.041, 1.057, 3])
+        with mock.patch.object(found, "_held", lambda: 5 << 20):
+            self.assertIn(": predicted 3.0 MiB, held 5.0 MiB; ", found.summary())
+            self.assertNotIn("saved tensors", found.summary())
+
+
 class SectionsTest(unittest.TestCase):
     def fresh(self, **variables):
         with mock.patch.dict(os.environ, variables):
@@ -175,8 +192,8 @@ class SectionsTest(unittest.TestCase):
 
     def test_the_last_figures_are_those_of_the_end_of_the_process_that_trained(self):
         for used, process, written in ((True, 0, [mock.call("budget", {"x": 1})]), (False, 0, []), (True, 1, [])):
-            session = mock.Mock(**{"figures.return_value": {"x": 1}, "summary.return_value": "", "used.return_value": used})
-            with mock.patch.object(_budget, "_session", session), mock.patch.object(_sections, "write") as write:
+            fake = mock.Mock(**{"figures.return_value": {"x": 1}, "summary.return_value": "", "used.return_value": used})
+            with mock.patch.object(_budget, "_session", fake), mock.patch.object(_sections, "write") as write:
                 _budget._end(os.getpid() + process)  # a child, after fork
                 self.assertEqual(write.mock_calls, written)
 
