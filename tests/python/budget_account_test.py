@@ -1,16 +1,18 @@
 """What plans do with a step, as the report and the statistics say it: the load before and after, modules, the process's sections."""
 
+import gc
 import importlib
 import json
 import os
 import random
 import tempfile
 import unittest
+import weakref
 from unittest import mock
 
 import torch
-from hotpack import _sections
-from hotpack._budget import account
+from hotpack import _budget, _sections
+from hotpack._budget import account, amount, session
 from hotpack._budget.passes import AGAIN, KEEP, MOVE, Item, Kind, Kinds, Pass
 from hotpack._budget.policy import Plan, Sight, choose
 from hotpack._budget.timeline import Use
@@ -162,6 +164,27 @@ class ModulesTest(unittest.TestCase):
         self.assertEqual(len(places.names([("x" * 1000, 3)])[0]), 101)
         places.stop()
         self.assertEqual(len(hooks), before)
+        weak = weakref.ref(model)
+        del model, found[:], hooks
+        gc.collect()
+        self.assertIsNone(weak())
+
+
+class LineTest(unittest.TestCase):
+    def test_the_line_says_what_is_known(self):
+        found = session.Session(torch, amount.parse("50%"), "cpu")
+        self.assertEqual((found.summary(), found.used()), ("", False))
+        found.iterations, found.budget = 3, 4 << 20
+        rest = "0 B copied to the host and 0 B computed again in 3 steps; saved tensors held at most 0 B where backward began"
+        self.assertEqual(found.summary(), f"budget 50% (4.0 MiB): no plan yet; {rest}")
+        found.predicted, found.predicted_time = 3 << 20, 1.041
+        self.assertEqual(found.summary(), f"budget 50% (4.0 MiB): predicted 3.0 MiB; time over plain 1.04 predicted; {rest}")
+        found.measured_time = 1.057
+        self.assertIn("; time over plain 1.04 predicted, 1.06 measured; ", found.summary())
+        self.assertEqual([found.figures()[name] for name in ("predicted_time", "measured_time", "iterations")], [1.041, 1.057, 3])
+        with mock.patch.object(found, "_held", lambda: 5 << 20):
+            self.assertIn(": predicted 3.0 MiB, held 5.0 MiB; ", found.summary())
+            self.assertNotIn("saved tensors", found.summary())
 
 
 class SectionsTest(unittest.TestCase):
@@ -183,6 +206,17 @@ class SectionsTest(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(json.load(file), {"one": {"figures": {"x": 2}, "report": {"curve": [1]}}, "two": {"figures": {"y": 0.5}, "report": {"name": "a?b"}}})
             self.assertEqual(os.listdir(folder), [os.path.basename(path)])
+            os.unlink(path)
+            os.mkdir(path)
+            sections.write("one", {"x": 3})  # it cannot: nothing is left behind
+            self.assertEqual(os.listdir(folder), [os.path.basename(path)])
+
+    def test_the_last_figures_are_those_of_the_end_of_the_process_that_trained(self):
+        for used, process, written in ((True, 0, [mock.call("budget", {"x": 1})]), (False, 0, []), (True, 1, [])):
+            fake = mock.Mock(**{"figures.return_value": {"x": 1}, "summary.return_value": "", "used.return_value": used})
+            with mock.patch.object(_budget, "_session", fake), mock.patch.object(_sections, "write") as write:
+                _budget._end(os.getpid() + process)  # a child, after fork
+                self.assertEqual(write.mock_calls, written)
 
     def test_nothing_where_nobody_keeps_figures(self):
         sections = self.fresh(HOTPACK_STATS_DIR="", HOTPACK_REPORT="1")
