@@ -158,6 +158,7 @@ class Kind:
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
         self.passes = 0  # observed
+        self.seconds: list[float] = []  # by storage, to compute it again, when operators were measured last
         self.places: list[str] = []  # by storage, if they are wanted
 
     def begins_with(self, items: "list[Item]") -> bool:

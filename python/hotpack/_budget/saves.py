@@ -39,6 +39,7 @@ class Saves:
         self._passing: Optional[Pass] = None
         self._lasting: dict[int, Any] = {}  # storages that have outlived a pass: by key, a StorageWeakRef
         self.observe = True  # the next pass
+        self.measure = False  # saves and unpacks of any pass
         self.place: Optional[Callable[[], Any]] = None  # where the program is; None: not wanted
         self.resident = 0  # bytes of saved storages where backward began, at most
         self.moved = 0  # bytes that were copied to the host
@@ -54,12 +55,12 @@ class Saves:
             self.end_pass()
         if self._lasts(storage):
             return Plain(self._torch, tensor, common)
-        if not self.observe and (self._passing is None or not self._passing.observed):
+        if not self.measure and not self.observe and (self._passing is None or not self._passing.observed):
             return self._track(tensor, storage)
         return self._timed(lambda: self._track(tensor, storage))
 
     def unpack(self, packed: Any) -> Any:
-        if self._passing is None or not self._passing.observed or self._task() == -1:
+        if self._passing is None or not (self.measure or self._passing.observed) or self._task() == -1:
             return packed.unpack()
         return self._timed(packed.unpack)
 
@@ -136,10 +137,10 @@ class Saves:
         recipe = recorder.recipe(tensor, self._lasts)
         if recipe is None or recipe.kind in self._checks.wrong:
             return None
+        entry.calls = recipe.calls if passing.observed else []
         if self._checks.trusts(recipe):
             entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
             entry.extra = max(0, recipe.bytes - entry.bytes)
-            entry.calls = recipe.calls if passing.observed else []
             return recipe
         entry.unchecked = recipe
         return None

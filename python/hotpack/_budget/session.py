@@ -60,6 +60,8 @@ class Session:
         self._steps = Steps()
         self._pending: list[Pass] = []  # observed in this iteration
         self._unseen = 0
+        self._operators_timed = False
+        self._spans: list[tuple[Any, Any]] = []  # of this iteration's saves and unpacks, where they are measured
         self.iterations = 0
         self.budget = amount.bytes or 0  # bytes; of a share: known with the first plan
         self.predicted = 0
@@ -101,7 +103,6 @@ class Session:
         self._recompute = False
         try:
             self.saves.recorder = Recorder(self._torch, recorder.load(self._torch))
-            self.saves.recorder.time(self.times.known)
             self.saves.recorder.start()
         except Error as error:
             self.say(f"saved tensors are moved, and none is computed again: {error}")
@@ -125,6 +126,7 @@ class Session:
             self._iteration_ended()
 
     def _learn(self, done: Pass) -> None:
+        self._spans += [(begin, end) for _, begin, end in done.spans]
         if done.observed:
             self._pending = [*self._pending[-_PENDING:], done]
         else:
@@ -147,7 +149,8 @@ class Session:
     def _end_iteration(self) -> None:
         self.saves.end_pass()
         own = self.saves.recorder.take_own_seconds() if self.saves.recorder is not None else 0.0
-        self.times.end(self._pending, self._slices.take_spans(), own)
+        spans, self._spans = self._spans, []
+        self.times.end(self._pending, spans, self._slices.take_spans(), own, self._operators_timed)
         self._host.end_step()
         if self.saves.failed is not None and not self._told_of_host:
             self._told_of_host = True
@@ -167,7 +170,8 @@ class Session:
             self._meter.start()
         else:
             self._meter.stop()
-        self._measure(self.saves.observe and self.times.known)
+        self.saves.measure = self.times.calibrates()
+        self._measure((self.saves.observe or self.saves.measure) and self.times.known)
         if self._places is not None:
             (self._places.start if self.saves.observe else self._places.stop)()
         if _sections.due():
@@ -177,8 +181,11 @@ class Session:
         """In the next iteration."""
         self._host.measure(on)
         self._slices.measure(on)
+        # A GPU's events are work of the host's, which may be what the step waits for: so every other step has them.
+        every = self.saves.observe and not self._operators_timed or not self._host.ahead
+        self._operators_timed = on and every and self.saves.recorder is not None
         if self.saves.recorder is not None:
-            self.saves.recorder.time(on)
+            self.saves.recorder.time(self._operators_timed)
 
     def _note_step(self, loads: "Optional[list[int]]") -> None:
         """For the report: what the plans do with the step that was observed."""
@@ -198,7 +205,13 @@ class Session:
             highest = by_position(loads, done.begin, done.until, done.end)
         kind = self._kinds.same(done) or Kind(done.items, done.of_item)
         self._kinds.use(kind)
+        if self._operators_timed:
+            kind.seconds = [entry.seconds for entry in done.saved]
+        for entry, seconds in zip(done.saved, kind.seconds):
+            entry.seconds = seconds
         sight = sight_of(done, highest, self._parameter_bytes(), self.times.timeline(done, self._host.rates()))
+        if self._operators_timed and self._host.ahead and kind.sight is not None:
+            sight.timeline = kind.sight.timeline
         if not done.checked:
             kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
             kind.passes += 1 if kind.order or not self._host.ahead else 0

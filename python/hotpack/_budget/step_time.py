@@ -9,6 +9,7 @@ from .passes import MOVE, Pass
 from .timeline import Timeline
 
 _LAST = 20  # followed steps whose median is the measured time
+_CALIBRATED = 8  # followed steps, after which one is measured closely
 
 
 class StepTime:
@@ -24,28 +25,44 @@ class StepTime:
         self._rest = 0.0  # of the last observed step: its time without saves, unpacks and moves of state
         self._paging = 0.0  # of that step: moves of all state
         self._plain = 0.0
-        self._predicted = 0.0
+        self._more = 0.0  # seconds of a step by its plans
+        self._since_plan = False
+        self._calibrating = False
 
     def begin(self) -> None:
         """A step begins."""
         if self.known:
             self._began = self._clock.now()
 
-    def end(self, observed: "list[Pass]", paging: "list[tuple[Any, Any]]", recording: float) -> None:
-        """A step ends. observed: its passes, if it was observed. paging: moments of moves of state. recording: the
-        host's seconds for the recorder."""
+    def calibrates(self) -> bool:
+        """True if the next step is to be measured though it follows plans: it takes what a plain one takes, but for its
+        saves, unpacks and moves. Observed steps are slower, for the allocator has no plan for them."""
+        self._calibrating = self.known and len(self._measured) == _CALIBRATED and self._since_plan
+        return self._calibrating
+
+    def end(self, observed: "list[Pass]", spans: "list[tuple[Any, Any]]", paging: "list[tuple[Any, Any]]",
+            recording: float, operators: bool) -> None:
+        """A step ends. observed: its passes, if it was observed. spans, paging: moments of saves and unpacks, and of
+        moves of state. recording: the host's seconds for the recorder. operators: they were measured, which makes the
+        host slower."""
         if not self.known or self._began is None:
             return
         now = self._clock.now()
+        if self._calibrating and not observed:
+            self._since_plan = False
+            own = self._clock.sum(spans) + self._clock.sum(paging) + (0.0 if self._overlaps else recording)
+            self._plain = max(self._clock.between(self._began, now) - own, self._plain / 4)
+            return
         if not observed:
             self._followed.append((self._began, now))
             if len(self._followed) > 1:  # the one before has ended on a GPU too
                 self._measured.append(self._clock.between(*self._followed.popleft()))
             return
         self._followed.clear()
+        if operators and self._overlaps and self._plain > 0:
+            return
         self._paging = self._clock.sum(paging)
-        hooks = sum(self._clock.sum([(begin, end) for _, begin, end in done.spans]) for done in observed)
-        self._rest = max(0.0, self._clock.between(self._began, now) - self._paging - hooks)
+        self._rest = max(0.0, self._clock.between(self._began, now) - self._paging - self._clock.sum(spans))
         self._plain = self._rest - (0.0 if self._overlaps else min(recording, self._rest / 2))
 
     def timeline(self, done: Pass, rates: Rates) -> "Optional[Timeline]":
@@ -62,7 +79,8 @@ class StepTime:
     def predict(self, passes: "list[tuple[float, float]]", paged: float) -> None:
         """The plans of the last observed step's passes: (seconds without treatments, seconds by the plan). paged: the
         share of the state that moves."""
-        self._predicted = self._rest + sum(by_plan - bare for bare, by_plan in passes) + self._paging * paged
+        self._more = sum(by_plan - bare for bare, by_plan in passes) + self._paging * paged
+        self._since_plan = True
         self._measured.clear()
         self._followed.clear()
 
@@ -73,7 +91,7 @@ class StepTime:
     @property
     def predicted(self) -> float:
         """Of a step by its plans, over one without a budget; 0: not known."""
-        return self._predicted / self._plain if self._plain > 0 else 0.0
+        return 1 + self._more / self._plain if self._plain > 0 else 0.0
 
     @property
     def measured(self) -> float:
