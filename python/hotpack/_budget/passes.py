@@ -62,7 +62,6 @@ class Pass:
 
     def __init__(self, kind: "Optional[Kind]", observed: bool, begin: int) -> None:
         self.kind = None if observed else kind
-        self.guide = kind
         self.observed = observed
         self.begin = self.end = begin
         self.follows = not observed
@@ -78,8 +77,7 @@ class Pass:
         self.position = 0
         self.until: list[int] = []
         self.pending: list[Saved] = []  # not dropped yet
-        self.ahead = 0  # of the kind's order: what is fetched next
-        self.flying: Any = None  # the content that is fetched ahead
+        self.ahead = 0  # of the plan's arrivals: the next one
 
     def advance(self, count: int) -> int:
         """Ends a position. Returns the new one."""
@@ -129,7 +127,6 @@ class Pass:
         kind = self.kind
         if kind is None or number >= len(kind.items) or not kind.items[number].covers(item):
             kind = self.kind = kinds.find(self.items) if self.follows else None
-            self.guide = kind or self.guide
         if kind is None or kind.plan is None:
             self.left = True
             return MOVE
@@ -143,7 +140,6 @@ class Kind:
         self.items = items
         self.of_item = of_item
         self.order: list[int] = []  # saves in the order of their first unpack
-        self.rank: dict[int, int] = {}  # of each save in it
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
         self.passes = 0  # observed

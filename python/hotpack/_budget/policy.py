@@ -12,6 +12,9 @@ from typing import Optional
 from .passes import AGAIN, KEEP, MOVE, Pass
 
 
+_AHEAD = 8  # positions: a copy back may begin so long before its first use
+
+
 class Use:
     """A storage in the gap in which it may be away: positions [begin, end). The gap is empty where the program itself
     holds the storage. sources: storages that it can be computed from; None: it cannot. extra: bytes of other results on
@@ -56,11 +59,14 @@ class Sight:
 
 
 class Plan:
-    """treatments: by storage. predicted: the peak in bytes. floor: with everything moved. moved: bytes each way."""
+    """treatments: by storage. predicted: the peak in bytes. floor: with everything moved. moved: bytes each way.
+    arrivals: (position, storage) in order: from there on a moved storage may come back."""
 
-    __slots__ = ("floor", "moved", "predicted", "treatments")
+    __slots__ = ("arrivals", "floor", "moved", "predicted", "treatments")
 
-    def __init__(self, treatments: "list[str]", predicted: int, floor: int, moved: int) -> None:
+    def __init__(self, treatments: "list[str]", predicted: int, floor: int, moved: int,
+                 arrivals: "list[tuple[int, int]]") -> None:
+        self.arrivals = arrivals
         self.treatments = treatments
         self.predicted = predicted
         self.floor = floor
@@ -143,4 +149,23 @@ def _choose(sight: Sight, room: int, of_saved: bool, compute: bool) -> Plan:
             _add(load, use, end)
         elif treatments[index] == MOVE:
             moved += use.bytes
-    return Plan(treatments, max(load, default=0), floor, moved)
+    arrivals = _arrivals(sight.uses, load, room, ends, treatments)
+    return Plan(treatments, max(load, default=0), floor, moved, arrivals)
+
+
+def _arrivals(uses: "list[Use]", load: "list[int]", room: int, ends: "list[int]",
+              treatments: "list[str]") -> "list[tuple[int, int]]":
+    """Where what is moved may come back before it is needed: as early as there is room, the first that is needed first.
+    Adds it to the load."""
+    arrivals = []
+    for index in sorted(range(len(uses)), key=lambda index: (ends[index], index)):
+        end = ends[index]
+        if treatments[index] != MOVE or end >= len(load):
+            continue
+        begin = end
+        while begin - 1 > uses[index].begin and end - begin < _AHEAD and load[begin - 1] + uses[index].bytes <= room:
+            begin -= 1
+            load[begin] += uses[index].bytes
+        if begin < end:
+            arrivals.append((begin, index))
+    return sorted(arrivals)

@@ -159,7 +159,6 @@ class Session:
             kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
             kind.passes += 1 if kind.order or not self._host.ahead else 0
         kind.order = done.unpacked
-        kind.rank = {number: place for place, number in enumerate(kind.order)}
 
     def _parameter_bytes(self) -> int:
         """Of weights and gradients, as far as optimizers have them."""
