@@ -137,9 +137,9 @@ class _Pool:
 
 
 class PinnedHost:
-    """To pinned memory and back, by a stream each way. A storage waits for its copy out until two more are saved, moved or
-    not: then the caller's stream waits for it, and it goes. So it goes no later than where everything is moved, which is
-    what plans count with."""
+    """To pinned memory and back, by a stream each way. A storage waits for its copy out until two more are saved, moved
+    or not: then the caller's stream waits for it, and it goes. So it goes no later than where everything is moved,
+    which is what plans count with."""
 
     ahead = True
     _WINDOW = 2
