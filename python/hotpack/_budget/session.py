@@ -16,7 +16,7 @@ from .meter import Meter, by_position
 from .optimizers import Slices
 from .paging import Pager
 from .passes import Kind, Kinds, Pass
-from .policy import choose, sight_of
+from .policy import choose, everything_moved, sight_of
 from .saves import Chooser, Saves
 from .tensors import Tensors
 
@@ -182,10 +182,14 @@ class Session:
         plain = max(kind.sight.plain(of_saved) for kind in kinds)
         self.budget = self.amount.of(plain if of_saved else max(plain, rest) + state)
         room = self.budget - (self._margin(kinds) if self._device == "cuda" and not of_saved else 0)
+        # Where the observed step has no margin, whatever else is on the device may be in packing's way.
+        tight = self._device == "cuda" and not of_saved and max(
+            rest, *(max(kind.sight.base, default=0) for kind in kinds)) > room
         best: Any = None
-        for share in _SHARES:
+        for share in (0,) if tight else _SHARES:
             resident = state * share // 4
-            plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
+            plans = [everything_moved(kind.sight) if tight else choose(kind.sight, room - resident, of_saved)
+                     for kind in kinds]
             peak = max([plan.predicted for plan in plans] + [rest]) + resident
             cost = (max(0, peak - room), sum(plan.moved for plan in plans) + state - resident)
             if best is None or cost < best[0]:
@@ -197,7 +201,7 @@ class Session:
         for kind, plan in zip(kinds, plans):
             kind.plan = plan
         if not of_saved:
-            self._pager.resident = None if resident >= state else resident
+            self._pager.resident = None if resident >= state and not tight else resident
         if self.predicted > self.budget and not self._too_small:
             self._too_small = True
             held = 0 if of_saved or loads is None else self._reserved()
@@ -246,7 +250,8 @@ class Session:
 
             figures = torch_stats(self._torch.cuda.current_device())
             if figures.num_ooms > 0:
-                return self._floor_text(figures.allocated_bytes[0].peak, False, "more than ") + "; --budget 1% says how much"
+                floor = self._floor_text(figures.allocated_bytes[0].peak, False, "more than ")
+                return f"{floor}; --budget 1% says how much"
         name = self.amount.text if self.amount.bytes is None else size_text(self.budget)
         if self.iterations == 0:
             return ""
