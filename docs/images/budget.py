@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the README's picture of a budget from two recordings of one program: the load of its steps without a budget and within one.
+"""Draws the README's picture of a budget from two recordings of one program: its load without a budget and within one.
 
     hotpack run --simulate --trace plain.trace -- python bench/torch/train.py gpt2_medium --steps 6
     hotpack export plain.trace --format event-csv --out plain.csv
@@ -21,7 +21,7 @@ WIDTH, STEP, HEIGHT, LEFT = 860, 118, 190, 62
 
 
 def steps_of(path):
-    """The load after each event in bytes, from mark to mark: the optimizer's end marks a step's, from the second step on."""
+    """The load after each event in bytes, from mark to mark: a step's end is one, from the second step on."""
     load, sizes, steps = 0, {}, [[]]
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -73,11 +73,10 @@ def main(plain, within, budget, device, out):
     whole.level(0, STEPS, budget, BLUE, 1.5, "2 3")
     picture.text(LEFT + STEPS * STEP + 6, whole.y(device) - 1, f"device {device / GIB:g}", 11)
     picture.text(LEFT + STEPS * STEP + 6, whole.y(budget) + 9, f"budget {budget / GIB:g}", 11, fill=BLUE)
-    words = [draw(picture, run, color, top, name) for run, color, name in zip(runs, (ACCENT, BLUE), ("without a budget", "within it"))]
-    picture.text(LEFT, 24, words[0], 13, fill=ACCENT)
-    picture.text(LEFT + 260, 24, words[1], 13, fill=BLUE)
-    picture.text(LEFT, whole.y(0) + 40, "GPT-2 medium, batch 2, in PyTorch: live memory, request by request. Steps 1 to 3 are observed with "
-                 "everything moved.", 11, fill=FAINT)
+    for place, run, color, name in zip((0, 260), runs, (ACCENT, BLUE), ("without a budget", "within it")):
+        picture.text(LEFT + place, 24, draw(picture, run, color, top, name), 13, fill=color)
+    words = "GPT-2 medium, batch 2, in PyTorch: live memory, request by request. Everything is moved in steps 1 to 3."
+    picture.text(LEFT, whole.y(0) + 40, words, 11, fill=FAINT)
     with open(out, "w", encoding="utf-8") as file:
         file.write(picture.svg())
 

@@ -177,9 +177,9 @@ class LineTest(unittest.TestCase):
         found.iterations, found.budget = 3, 4 << 20
         rest = "0 B copied to the host and 0 B computed again in 3 steps; saved tensors held at most 0 B where backward began"
         self.assertEqual(found.summary(), f"budget 50% (4.0 MiB): no plan yet; {rest}")
-        found.predicted, found.predicted_time = 3 << 20, 1.041
+        found.predicted, found.times = 3 << 20, mock.Mock(predicted=1.041, measured=0.0)
         self.assertEqual(found.summary(), f"budget 50% (4.0 MiB): predicted 3.0 MiB; time over plain 1.04 predicted; {rest}")
-        found.measured_time = 1.057
+        found.times.measured = 1.057
         self.assertIn("; time over plain 1.04 predicted, 1.06 measured; ", found.summary())
         self.assertEqual([found.figures()[name] for name in ("predicted_time", "measured_time", "iterations")], [1.041, 1.057, 3])
         with mock.patch.object(found, "_held", lambda: 5 << 20):

@@ -105,9 +105,6 @@ class Absent:
         self._arrival = self._bring()
         return True
 
-    def arriving(self) -> bool:
-        return self._arrival is not None
-
     def look(self, stay: bool) -> Any:
         """The storage for an inspection outside of backward; or for a recipe, then it stays for the saves of it."""
         original = self.original()

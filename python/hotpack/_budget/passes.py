@@ -58,13 +58,11 @@ class Saved:
 
 
 class Pass:
-    """kind: whose plan is followed; None: none. guide: whose order of unpacks is expected. observed: everything is
-    moved, to see what the step takes so. begin, until, end: the meter's count at the start, each position and the
-    end. spans: (position after it, begin, end) of each save and unpack, moments of a clock."""
+    """kind: whose plan is followed; None: none. observed: everything is moved, to see what the step takes so. begin,
+    until, end: the meter's count at the start, each position and the end. spans: (position after it, begin, end) of each save and unpack, moments of a clock."""
 
     def __init__(self, kind: "Optional[Kind]", observed: bool, begin: int) -> None:
         self.kind = None if observed else kind
-        self.guide = kind
         self.observed = observed
         self.begin = self.end = begin
         self.follows = not observed
@@ -82,8 +80,7 @@ class Pass:
         self.until: list[int] = []
         self.spans: list[tuple[int, Any, Any]] = []
         self.pending: list[Saved] = []  # not dropped yet
-        self.ahead = 0  # of the kind's order: what is fetched next
-        self.flying: Any = None  # the content that is fetched ahead, without a plan
+        self.ahead = 0  # of the plan's fetches: the next one
 
     def advance(self, count: int) -> int:
         """Ends a position. Returns the new one."""
@@ -140,7 +137,6 @@ class Pass:
         kind = self.kind
         if kind is None or number >= len(kind.items) or not kind.items[number].covers(item):
             kind = self.kind = kinds.find(self.items) if self.follows else None
-            self.guide = kind or self.guide
         if kind is None or kind.plan is None:
             self.left = True
             return MOVE
@@ -154,7 +150,6 @@ class Kind:
         self.items = items
         self.of_item = of_item
         self.order: list[int] = []  # saves in the order of their first unpack
-        self.rank: dict[int, int] = {}  # of each save in it
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
         self.passes = 0  # observed

@@ -181,33 +181,15 @@ class Saves:
             self._host.flush()
             self.resident = max(self.resident, passing.resident())
         passing.unpack(tracked.number, self._count())
-        self._fetch_ahead(passing, tracked.number)
+        self._fetch_ahead(passing)
         return True
 
-    def _fetch_ahead(self, passing: Pass, number: int) -> None:
-        """Begins to bring back the storage that a later node needs first, if none is on its way."""
-        kind = passing.guide
-        if kind is None or not self._host.ahead:
+    def _fetch_ahead(self, passing: Pass) -> None:
+        """Begins to bring back what the plan has room for from this position on."""
+        plan = passing.kind.plan if passing.kind is not None else None
+        if plan is None or not self._host.ahead:
             return
-        if kind is passing.kind and kind.plan is not None:
-            self._fetch_by_plan(passing, kind)
-            return
-        if passing.flying is not None and passing.flying.arriving():
-            return
-        at = max(passing.ahead, kind.rank.get(number, -1) + 1)
-        passing.flying = None
-        while at < len(kind.order) and passing.flying is None:
-            following = kind.order[at]
-            at += 1
-            if following < len(passing.of_item) and following in passing.live:
-                content = passing.saved[passing.of_item[following]].content
-                if isinstance(content, Moved) and content.fetch():
-                    passing.flying = content
-        passing.ahead = at
-
-    @staticmethod
-    def _fetch_by_plan(passing: Pass, kind: Any) -> None:
-        fetches = kind.plan.fetches
+        fetches = plan.fetches
         while passing.ahead < len(fetches) and fetches[passing.ahead][0] <= passing.position:
             index = fetches[passing.ahead][1]
             passing.ahead += 1

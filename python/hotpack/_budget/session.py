@@ -20,7 +20,7 @@ from .meter import Meter, by_position
 from .optimizers import Slices
 from .paging import Pager
 from .passes import Kind, Kinds, Pass
-from .policy import choose, sight_of
+from .policy import choose, everything_moved, sight_of
 from .saves import Chooser, Saves
 from .step_time import StepTime
 from .tensors import Tensors
@@ -218,7 +218,6 @@ class Session:
         if self._places is not None:
             kind.places = self._places.names(done.places)
         kind.order = done.unpacked
-        kind.rank = {number: place for place, number in enumerate(kind.order)}
 
     def _parameter_bytes(self) -> int:
         """Of weights and gradients, as far as optimizers have them."""
@@ -242,23 +241,28 @@ class Session:
         plain = max(kind.sight.plain(of_saved) for kind in kinds)
         self.budget = self.amount.of(plain if of_saved else max(plain, rest) + state)
         room = self.budget - (self._margin(kinds) if self._device == "cuda" and not of_saved else 0)
+        # Where the observed step has no margin, whatever else is on the device may be in packing's way.
+        tight = self._device == "cuda" and not of_saved and max(
+            rest, *(max(kind.sight.base, default=0) for kind in kinds)) > room
         best: Any = None
-        for share in _SHARES if state > 0 else (0,):
+        for share in (0,) if tight or state == 0 else _SHARES:
             resident = state * share // 4
-            plans = [choose(kind.sight, room - resident, of_saved, quick=True) for kind in kinds]
+            plans = [everything_moved(kind.sight) if tight else
+                     choose(kind.sight, room - resident, of_saved, quick=True) for kind in kinds]
             peak = max([plan.predicted for plan in plans] + [rest]) + resident
             seconds = sum(plan.seconds for plan in plans) + self.times.paging(1 - share / 4)
             cost = (max(0, peak - room), seconds, sum(plan.moved for plan in plans) + state - resident)
             if best is None or cost < best[0]:
                 best = (cost, resident)
         resident = best[1]
-        plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
+        if not tight:
+            plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
         self.predicted = max([plan.predicted for plan in plans] + [rest]) + resident
         self.observed_moves = self.observed_moves or self.moved
         for kind, plan in zip(kinds, plans):
             kind.plan = plan
         if not of_saved:
-            self._pager.resident = None if resident >= state else resident
+            self._pager.resident = None if resident >= state and not tight else resident
         self._predict(1 - resident / state if state > 0 else 0.0)
         if self.predicted > self.budget and not self._too_small:
             self._too_small = True
