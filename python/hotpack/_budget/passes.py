@@ -59,7 +59,8 @@ class Saved:
 
 class Pass:
     """kind: whose plan is followed; None: none. observed: everything is moved, to see what the step takes so. begin,
-    until, end: the meter's count at the start, each position and the end. spans: (position after it, begin, end) of each save and unpack, moments of a clock."""
+    until, end: the meter's count at the start, each position and the end. spans: (position after it, begin, end) of
+    each save and unpack, moments of a clock."""
 
     def __init__(self, kind: "Optional[Kind]", observed: bool, begin: int) -> None:
         self.kind = None if observed else kind
