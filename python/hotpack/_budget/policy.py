@@ -121,12 +121,12 @@ def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int) -> Sight:
     return Sight([fixed + part for part in saved] if loads is None else loads, saved, uses)
 
 
-def choose(sight: Sight, room: int, of_saved: bool) -> Plan:
+def choose(sight: Sight, room: int, of_saved: bool, ahead: bool = False) -> Plan:
     """The plan whose load is at most `room` bytes, or the one with nothing kept where there is none. Keeps the shortest
     gaps first, which are in the way of the fewest others, then what else fits. Deterministic; O(storages x positions).
 
-    of_saved: the room is for saved storages alone."""
-    plain, again = (_choose(sight, room, of_saved, compute) for compute in (False, True))
+    of_saved: the room is for saved storages alone. ahead: what is moved may come back before it is needed."""
+    plain, again = (_choose(sight, room, of_saved, ahead, compute) for compute in (False, True))
     return min(plain, again, key=lambda plan: (max(0, plan.predicted - room), plan.moved))
 
 
@@ -136,7 +136,7 @@ def everything_moved(sight: Sight) -> Plan:
     return Plan([MOVE for _ in sight.uses], peak, peak, sum(use.bytes for use in sight.uses), [])
 
 
-def _choose(sight: Sight, room: int, of_saved: bool, compute: bool) -> Plan:
+def _choose(sight: Sight, room: int, of_saved: bool, ahead: bool, compute: bool) -> Plan:
     load = list(sight.saved if of_saved else sight.base)
     floor = max(load, default=0)
     ends = [use.end for use in sight.uses]
@@ -154,7 +154,7 @@ def _choose(sight: Sight, room: int, of_saved: bool, compute: bool) -> Plan:
             _add(load, use, end)
         elif treatments[index] == MOVE:
             moved += use.bytes
-    arrivals = _arrivals(sight.uses, load, room, ends, treatments)
+    arrivals = _arrivals(sight.uses, load, room, ends, treatments) if ahead else []
     return Plan(treatments, max(load, default=0), floor, moved, arrivals)
 
 

@@ -171,7 +171,7 @@ class Session:
         return total
 
     def _plan(self, loads: "Optional[list[int]]") -> None:
-        """Plans for all kinds that were seen as they will be: with fetches ahead in a known order, and no checks."""
+        """Plans for all kinds that were seen as they will be, without checks."""
         kinds = [kind for kind in self._kinds.all if kind.passes > 0]
         self._unseen = max(0, self._unseen - len(self._pending))
         if not kinds:
@@ -188,8 +188,8 @@ class Session:
         best: Any = None
         for share in (0,) if tight else _SHARES:
             resident = state * share // 4
-            plans = [everything_moved(kind.sight) if tight else choose(kind.sight, room - resident, of_saved)
-                     for kind in kinds]
+            plans = [everything_moved(kind.sight) if tight else
+                     choose(kind.sight, room - resident, of_saved, self._host.ahead) for kind in kinds]
             peak = max([plan.predicted for plan in plans] + [rest]) + resident
             cost = (max(0, peak - room), sum(plan.moved for plan in plans) + state - resident)
             if best is None or cost < best[0]:
