@@ -150,7 +150,6 @@ class Kind:
     def __init__(self, items: "list[Item]", of_item: "list[int]") -> None:
         self.items = items
         self.of_item = of_item
-        self.order: list[int] = []  # saves in the order of their first unpack
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
         self.passes = 0  # observed
@@ -187,6 +186,17 @@ class Kinds:
             self.all.remove(kind)
         self.all.insert(0, kind)
         del self.all[self._MOST:]
+
+    def seconds_like(self, kind: Kind, done: Pass) -> "list[float]":
+        """Estimates for the pass's storages, from a kind with the same saves of other sizes. Empty: there is none."""
+        for other in self.all:
+            if other is not kind and len(other.seconds) == len(done.saved) and other.of_item == done.of_item:
+                sizes: list[int] = [0] * len(done.saved)
+                for item, index in zip(other.items, other.of_item):
+                    sizes[index] = item.bytes
+                return [seconds * entry.bytes / max(1, size)
+                        for seconds, entry, size in zip(other.seconds, done.saved, sizes)]
+        return []
 
     def same(self, done: Pass) -> "Optional[Kind]":
         """The kind of exactly these saves."""

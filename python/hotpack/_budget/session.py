@@ -26,6 +26,7 @@ from .step_time import StepTime
 from .tensors import Tensors
 
 _PENDING = 64            # a plan is made from so many passes of an iteration, the last ones
+_OBSERVED = 2            # steps of a GPU after the first: in one operators are measured, in the other the program's time
 _UNSEEN = 8              # passes that are observed after one that no plan was for
 _SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
@@ -155,7 +156,7 @@ class Session:
         if self.saves.failed is not None and not self._told_of_host:
             self._told_of_host = True
             self.say(f"saved tensors stay on the device where the host has no memory for them: {self.saves.failed}")
-        loads = self._meter.loads() if self._pending and self.iterations > 0 else None
+        loads = self._loads() if self._pending and self.iterations > 0 else None
         for done in self._pending:
             if self.iterations > 0:
                 self._see(done, loads)
@@ -176,6 +177,13 @@ class Session:
             (self._places.start if self.saves.observe else self._places.stop)()
         if _sections.due():
             _sections.write("budget", self.figures())
+
+    def _loads(self) -> "Optional[list[int]]":
+        """Of this iteration, without the state that stays on the device."""
+        loads = self._meter.loads()
+        state = sum(self._pager.state_bytes.values())
+        resident = state if self._pager.resident is None else min(state, self._pager.resident)
+        return loads if loads is None or resident == 0 else [max(0, load - resident) for load in loads]
 
     def _measure(self, on: bool) -> None:
         """In the next iteration."""
@@ -207,17 +215,16 @@ class Session:
         self._kinds.use(kind)
         if self._operators_timed:
             kind.seconds = [entry.seconds for entry in done.saved]
-        for entry, seconds in zip(done.saved, kind.seconds):
+        for entry, seconds in zip(done.saved, kind.seconds or self._kinds.seconds_like(kind, done)):
             entry.seconds = seconds
         sight = sight_of(done, highest, self._parameter_bytes(), self.times.timeline(done, self._host.rates()))
         if self._operators_timed and self._host.ahead and kind.sight is not None:
             sight.timeline = kind.sight.timeline
         if not done.checked:
-            kind.sight = sight if kind.sight is None or not kind.order else kind.sight.merge(sight)
-            kind.passes += 1 if kind.order or not self._host.ahead else 0
+            kind.sight = sight if kind.sight is None else kind.sight.merge(sight)
+            kind.passes += 1
         if self._places is not None:
             kind.places = self._places.names(done.places)
-        kind.order = done.unpacked
 
     def _parameter_bytes(self) -> int:
         """Of weights and gradients, as far as optimizers have them."""
@@ -230,10 +237,10 @@ class Session:
         return total
 
     def _plan(self, loads: "Optional[list[int]]") -> None:
-        """Plans for all kinds that were seen as they will be: with fetches ahead in a known order, and no checks."""
+        """Plans for all kinds that were seen as they will be, without checks."""
         kinds = [kind for kind in self._kinds.all if kind.passes > 0]
         self._unseen = max(0, self._unseen - len(self._pending))
-        if not kinds:
+        if not kinds or self._host.ahead and self.iterations < _OBSERVED:
             return
         of_saved = self.amount.activations
         state = 0 if of_saved else sum(self._pager.state_bytes.values())
