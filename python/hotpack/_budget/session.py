@@ -26,7 +26,7 @@ from .step_time import StepTime
 from .tensors import Tensors
 
 _PENDING = 64            # a plan is made from so many passes of an iteration, the last ones
-_OBSERVED = 2            # steps of a GPU after the first: in one operators are measured, in the other the program's time
+_OBSERVED = 2            # steps of a GPU after the first: one for operators, one for the program's time
 _UNSEEN = 8              # passes that are observed after one that no plan was for
 _SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
