@@ -9,7 +9,6 @@ from typing import Any, Optional
 
 from .._graph import places
 from .passes import AGAIN, KEEP, Kind
-from .policy import Sight
 
 _COLUMNS = 240  # of a curve
 _ROWS = 24  # of the table, and one for all others
@@ -58,19 +57,6 @@ class Places:
         return f"{name} ({kind})" if name.endswith("*") else name
 
 
-def load_before(sight: Sight, of_saved: bool) -> "list[int]":
-    """Bytes at each position with everything kept. O(storages x positions)."""
-    load = list(sight.saved if of_saved else sight.base)
-    for use in sight.uses:
-        _add(load, use.begin, use.end, use.bytes)
-    return load
-
-
-def _add(load: "list[int]", begin: int, end: int, size: int) -> None:
-    for position in range(begin, min(end, len(load))):
-        load[position] += size
-
-
 def shorten(load: "list[int]", columns: int) -> "list[int]":
     """The highest load in each of so many equal parts, or all."""
     if len(load) <= columns:
@@ -108,7 +94,7 @@ def report_of(kinds: "list[Kind]", of_saved: bool, update: int, state: int, resi
     turns = []
     for kind in kinds:
         turns.append(len(before) + len(kind.items))
-        before += [load + state for load in load_before(kind.sight, of_saved)]
+        before += [load + state for load in kind.sight.kept(of_saved)]
         after += [load + resident for load in kind.plan.load]
     positions = len(before)
     report: dict[str, Any] = {

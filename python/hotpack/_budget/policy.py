@@ -11,13 +11,14 @@ stay for their own use. So a chain of results is computed once, from its end to 
 """
 
 import heapq
+import itertools
 from typing import Optional
 
 import torch
 
 from .clock import UNKNOWN_RATE, Rates
 from .passes import AGAIN, KEEP, MOVE, Pass
-from .timeline import Timeline, Use
+from .timeline import Timeline, Use, least_seconds
 
 LONGEST_CHAIN = 40  # results, each computed from the one before: a replay calls the next one
 # How much of a copy's time is thought to be in the way while copies overlap with kernels. Plans with each are compared.
@@ -48,13 +49,23 @@ class Sight:
             mine.begin, mine.end = min(mine.begin, theirs.begin), max(mine.end, theirs.end)
         return other
 
+    def kept(self, of_saved: bool) -> "list[int]":
+        """Bytes at each position with everything kept. O(storages + positions)."""
+        load = list(self.saved if of_saved else self.base)
+        changes = [0] * (len(load) + 1)
+        for use in self.uses:
+            if use.begin < use.end:
+                changes[min(use.begin, len(load))] += use.bytes
+                changes[min(use.end, len(load))] -= use.bytes
+        return [part + more for part, more in zip(load, itertools.accumulate(changes))]
+
     def plain(self, of_saved: bool) -> int:
         """The peak with everything kept."""
-        load = list(self.saved if of_saved else self.base)
-        for use in self.uses:
-            for position in range(use.begin, use.end):
-                load[position] += use.bytes
-        return max(load, default=0)
+        return max(self.kept(of_saved), default=0)
+
+    def least_seconds(self, room: int, of_saved: bool) -> float:
+        """A lower bound of the pass's time within the room."""
+        return least_seconds(self.timeline, self.uses, self.kept(of_saved), room)
 
 
 class Plan:

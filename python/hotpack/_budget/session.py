@@ -270,7 +270,7 @@ class Session:
             kind.plan = plan
         if not of_saved:
             self._pager.resident = None if resident >= state and not tight else resident
-        self._predict(1 - resident / state if state > 0 else 0.0)
+        self._predict(1 - resident / state if state > 0 else 0.0, room, of_saved, state)
         if self.predicted > self.budget and not self._too_small:
             self._too_small = True
             held = 0 if of_saved or loads is None else self._reserved()
@@ -279,13 +279,18 @@ class Session:
             self._unseen = 0
         self.saves.observe = self._unseen > 0
 
-    def _predict(self, paged: float) -> None:
-        passes = []
+    def _predict(self, paged: float, room: int, of_saved: bool, state: int) -> None:
+        passes, sights = [], []
         for done in self._pending:
             kind = self._kinds.same(done)
             if kind is not None and kind.plan is not None:
                 passes.append((kind.sight.timeline.total, kind.plan.seconds))
-        self.times.predict(passes, paged)
+                sights.append(kind.sight)
+        # Moves of state are in the way, so what they take counts in the bound too: of some shares the best.
+        least = min(sum(sight.least_seconds(room - state * share // 16, of_saved) - sight.timeline.total
+                        for sight in sights) + (self.times.paging(1 - (share + 1) / 16) if share < 16 else 0.0)
+                    for share in (range(17) if state > 0 else (16,)))
+        self.times.predict(passes, paged, least)
 
     def _reserved(self) -> int:
         """The most bytes that hotpack held so far: with everything moved, and packing's loss."""
@@ -322,6 +327,11 @@ class Session:
         return self.times.predicted
 
     @property
+    def least_time(self) -> float:
+        """A lower bound of predicted_time; 0: not known."""
+        return self.times.least
+
+    @property
     def measured_time(self) -> float:
         """Of the last steps by the plans, over one without a budget; 0: not known."""
         return self.times.measured
@@ -329,7 +339,7 @@ class Session:
     def figures(self) -> "dict[str, Any]":
         return {"budget": self.budget, "predicted_peak": self.predicted, "moved_bytes": self.moved,
                 "recomputed_bytes": self.computed, "saved_peak": self.saves.resident,
-                "predicted_time": self.predicted_time, "measured_time": self.measured_time,
+                "predicted_time": self.predicted_time, "least_time": self.least_time, "measured_time": self.measured_time,
                 "iterations": self.iterations}
 
     def used(self) -> bool:
@@ -355,7 +365,8 @@ class Session:
         held = self._held()
         if held:
             predicted += f", held {size_text(held)}"
-        times = [f"{time:.2f} {word}" for time, word in ((self.predicted_time, "predicted"),
+        times = [f"{time:.2f} {word}" for time, word in ((self.least_time, "at least"),
+                                                         (self.predicted_time, "predicted"),
                                                          (self.measured_time, "measured")) if time > 0]
         steps = f"{self.iterations} step{'' if self.iterations == 1 else 's'}"
         line = (f"budget {name}: {predicted}; {'time over plain ' + ', '.join(times) + '; ' if times else ''}"

@@ -26,6 +26,7 @@ class StepTime:
         self._paging = 0.0  # of that step: moves of all state
         self._plain = 0.0
         self._more = 0.0  # seconds of a step by its plans
+        self._least = 0.0  # of which, by a lower bound
         self._since_plan = False
         self._calibrating = False
 
@@ -76,10 +77,11 @@ class StepTime:
             hook = max(0.0, spent - moved / rates.out - moved / rates.back) / len(done.saved)
         return Timeline(done.durations(self._clock), rates, hook)
 
-    def predict(self, passes: "list[tuple[float, float]]", paged: float) -> None:
+    def predict(self, passes: "list[tuple[float, float]]", paged: float, least: float) -> None:
         """The plans of the last observed step's passes: (seconds without treatments, seconds by the plan). paged: the
-        share of the state that moves."""
+        share of the state that moves. least: a lower bound of the additional seconds."""
         self._more = sum(by_plan - bare for bare, by_plan in passes) + self._paging * paged
+        self._least = least
         self._since_plan = True
         self._measured.clear()
         self._followed.clear()
@@ -92,6 +94,11 @@ class StepTime:
     def predicted(self) -> float:
         """Of a step by its plans, over one without a budget; 0: not known."""
         return 1 + self._more / self._plain if self._plain > 0 else 0.0
+
+    @property
+    def least(self) -> float:
+        """A lower bound of it."""
+        return 1 + self._least / self._plain if self._plain > 0 else 0.0
 
     @property
     def measured(self) -> float:

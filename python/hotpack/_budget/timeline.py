@@ -87,3 +87,45 @@ class Use:
         self.extra = extra
         self.seconds = seconds
         self.born = begin if born is None else born
+
+
+def least_seconds(timeline: Timeline, uses: "list[Use]", load: "list[int]", room: int) -> float:
+    """A lower bound: no plan of the pass takes less. load: bytes at each position with everything kept.
+
+    Where the load is highest, enough must be away. In the bound parts of storages may be, sources cost nothing, and
+    copies are in the way of nothing but each other and the end of the pass. O(storages log storages + positions)."""
+    peak = max(load, default=0)
+    place = load.index(peak) if load else 0
+    there = [use for use in uses if use.begin <= place < use.end]
+    excess = min(peak - room, sum(use.bytes for use in there))
+    if excess <= 0:
+        return timeline.total
+    again = sorted((use.seconds / use.bytes, use.bytes) for use in there if use.sources is not None)
+    rates = timeline.rates
+    if not rates.overlaps:
+        copy = 1 / rates.out + 1 / rates.back
+        seconds, rest = _cheapest([(price, size) for price, size in again if price < copy], excess)
+        return timeline.total + seconds + rest * copy
+    # The less is moved, the more is computed: where both take the same time is the least.
+    slower = max(1 / rates.out, 1 / rates.back)
+    low, high = 0.0, float(excess)
+    for _ in range(60):
+        moved = (low + high) / 2
+        seconds, rest = _cheapest(again, excess - moved)
+        if rest > 0 or timeline.total + seconds > moved * slower:
+            low = moved
+        else:
+            high = moved
+    return max(timeline.total, low * slower)
+
+
+def _cheapest(prices: "list[tuple[float, int]]", size: float) -> "tuple[float, float]":
+    """Seconds for so many bytes, by ascending (seconds a byte, bytes), and the bytes that are left."""
+    seconds = 0.0
+    for price, available in prices:
+        part = min(size, available)
+        seconds += price * part
+        size -= part
+        if size <= 0:
+            break
+    return seconds, max(size, 0.0)
