@@ -287,9 +287,12 @@ class Session:
                 passes.append((kind.sight.timeline.total, kind.plan.seconds))
                 sights.append(kind.sight)
         # Moves of state are in the way, so what they take counts in the bound too: of some shares the best.
+        # State that stays is there where the load with everything moved is highest.
+        floor = max((max(sight.base, default=0) for sight in sights), default=0)
         least = min(sum(sight.least_seconds(room - state * share // 16, of_saved) - sight.timeline.total
                         for sight in sights) + (self.times.paging(1 - (share + 1) / 16) if share < 16 else 0.0)
-                    for share in (range(17) if state > 0 else (16,)))
+                    for share in (range(17) if state > 0 else (16,))
+                    if share == 0 or state == 0 or floor + state * share // 16 <= room)
         self.times.predict(passes, paged, least)
 
     def _reserved(self) -> int:
@@ -339,8 +342,8 @@ class Session:
     def figures(self) -> "dict[str, Any]":
         return {"budget": self.budget, "predicted_peak": self.predicted, "moved_bytes": self.moved,
                 "recomputed_bytes": self.computed, "saved_peak": self.saves.resident,
-                "predicted_time": self.predicted_time, "least_time": self.least_time, "measured_time": self.measured_time,
-                "iterations": self.iterations}
+                "predicted_time": self.predicted_time, "least_time": self.least_time,
+                "measured_time": self.measured_time, "iterations": self.iterations}
 
     def used(self) -> bool:
         """False of a program that only starts others."""
