@@ -129,7 +129,7 @@ TEST_F(GpuCheckPartsTest, PartsComeInTheirOrderAndSayWhatIsMissing) {
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
   }
   EXPECT_THAT(groups, ElementsAre("facts", "pointers", "enable", "growth", "overlap", "captures", "distributed",
-                                  "sharing", "ends", "nearly_full", "probes", "pytorch", "training", "timing",
+                                  "sharing", "ends", "nearly_full", "probes", "pytorch", "budget", "training", "timing",
                                   "largest", "collectors", "benchmarks", "traces"));
   for (const char* part : {"enable", "distributed"}) {
     bool said = false;

@@ -51,9 +51,11 @@ case $allocator in
   default) held=130000000; loss=PLAIN ;;
   expandable) held=110000000 ;;
   preload) loss=OURS ;;
-  hotpack) more=', "hotpack": {"requests_steady": 10, "planned_steady": 10,)"
+  hotpack) peak=105000000
+    [ -z "$HOTPACK_BUDGET" ] || peak=WITHIN
+    more=', "hotpack": {"requests_steady": 10, "planned_steady": 10, "moved_bytes": 1000, "predicted_time": 1.05,)"
                            R"( "steady_iteration": 3, "live_peak": 100000000,
-    "reserved_peak": 105000000, "reserved_steady": 105000000, "driver_memory_calls_steady": 0}' ;;
+    "reserved_peak": '$peak', "reserved_steady": 105000000, "driver_memory_calls_steady": 0}' ;;
 esac
 echo $loss > "$losses"
 echo '{"settings": {"static": '$static'}, "figures": {"step_ms": 2.5, "torch_reserved_peak": '$held$more'}}' > "$out"
@@ -90,8 +92,8 @@ class GpuCheckTorchTest : public hotpack_test::GpuCheckKit {
   void AddHotpack(const std::string& planned, const std::string& held) {
     AddProgram("kit/bin/hotpack", Replaced(Replaced(kHotpack, "PLANNED", planned), "HELD", held));
   }
-  void AddPython(const std::string& plain, const std::string& ours) {
-    AddProgram("python", Replaced(Replaced(kPython, "PLAIN", plain), "OURS", ours));
+  void AddPython(const std::string& plain, const std::string& ours, const std::string& within = "65000000") {
+    AddProgram("python", Replaced(Replaced(Replaced(kPython, "PLAIN", plain), "OURS", ours), "WITHIN", within));
   }
   // On a driver that says that there is a device, so that losses count.
   Outcome Check(const std::string& only, const std::string& mode = "--quick") {
@@ -121,6 +123,30 @@ class GpuCheckTorchTest : public hotpack_test::GpuCheckKit {
     return Named(Step(step).at("figures"), figure).value("median", -1.0);
   }
 };
+
+TEST_F(GpuCheckTorchTest, BudgetsAreKept) {
+  const Outcome outcome = Check("budget");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  for (const char* way : {"gpt2_small/60", "gpt2_small/50", "resnet50/60", "resnet50/50"}) {
+    for (const char* finding : {"losses", "budget", "within"}) {
+      EXPECT_EQ(Result(way, finding), "pass") << way << " " << finding;
+    }
+    EXPECT_EQ(Median(way, "reserved"), 65e6);
+    EXPECT_EQ(Median(way, "step time over plain"), 1);
+    EXPECT_EQ(Median(way, "step time over plain, predicted"), 1.05);
+  }
+  EXPECT_EQ(Median("gpt2_small/default", "reserved"), 130e6);
+}
+
+TEST_F(GpuCheckTorchTest, ABudgetThatIsExceededAndOtherLossesFail) {
+  AddPython("0x1p+1", "0x1p+1", "65000001");
+  EXPECT_EQ(Check("budget").code, 1);
+  EXPECT_EQ(Result("resnet50/60", "within"), "pass");
+  EXPECT_EQ(Result("resnet50/50", "within"), "fail");
+  AddProgram("python", Replaced(ReadFile(Path("python")), "hotpack) peak", "hotpack) loss=0x1p+2; peak"));
+  EXPECT_EQ(Check("budget").code, 1);
+  EXPECT_EQ(Result("resnet50/60", "losses"), "fail");
+}
 
 TEST_F(GpuCheckTorchTest, AGoodPyTorchPasses) {
   const Outcome outcome = Check("pytorch");

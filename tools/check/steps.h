@@ -55,6 +55,9 @@ void RunBenchmarks(Session& session);
 // Runs PyTorch's models under its own allocator and under hotpack, if PyTorch is available.
 void RunPytorch(Session& session);
 
+// Trains GPT-2 small and ResNet-50 within budgets, if PyTorch is available.
+void RunBudget(Session& session);
+
 // Finds the largest batch that fits, if PyTorch is available. Takes minutes.
 void RunLargest(Session& session);
 
@@ -79,6 +82,7 @@ inline constexpr Group kGroups[] = {
     {"probes", RunProbes, 60, 0, true},
     // Losses bit for bit and step times, what a request costs, the largest batch; then the rest.
     {"pytorch", RunPytorch, 0, 60, true},
+    {"budget", RunBudget, 0, 30, true},
     {"training", RunTraining, 0, 50, false},
     {"timing", RunTiming, 0, 25, true},
     {"largest", RunLargest, 0, 0, true},
@@ -88,6 +92,6 @@ inline constexpr Group kGroups[] = {
 };
 inline constexpr char kGroupNames[] =
     "facts, pointers, enable, growth, overlap, captures, distributed, sharing, ends, nearly_full, probes, pytorch, "
-    "training, timing, largest, collectors, benchmarks and traces";
+    "budget, training, timing, largest, collectors, benchmarks and traces";
 
 }  // namespace hotpack::check
