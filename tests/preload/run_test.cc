@@ -366,6 +366,8 @@ TEST(Run, BadInputGetsOneLine) {
       {{"run", "--trace", good, "--plan", good, "--", "touch", ran}, 2, "--trace and --plan name the same file"},
       {{"run", "--plan", "-", "--", "touch", ran}, 2, "--plan -: standard output has something else to hold"},
       {{"run", "--plan", "", "--", "touch", ran}, 2, "a file needs a name"},
+      {{"run", "--budget", "1G", "--compatibility", "--", "touch", ran}, 2, "which --compatibility leaves out"},
+      {{"run", "--budget", "60%", "--keep-caching", "--", "touch", ran}, 2, "which --keep-caching leaves out"},
       {{"run", "--json-stats", good, "--", "no-such-program-here"}, 127, "no-such-program-here: command not found"},
       {{"run", "--json-stats", good, "--", "/no/such/program"}, 127, "/no/such/program: command not found"},
       {{"run", "--json-stats", good, "--", not_executable}, 126, "not an executable file"},

@@ -78,6 +78,12 @@ std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
       return std::string(row.flag) + " " + value + ": not " + row.values;
     }
   }
+  const auto budget = options->variables.find("HOTPACK_BUDGET");
+  const bool wanted = budget != options->variables.end() && budget->second != "0" && budget->second != "none";
+  if (wanted && (options->compatibility || options->keep_caching)) {
+    return std::string("--budget: needs hotpack as PyTorch's allocator, which ") +
+           (options->compatibility ? "--compatibility" : "--keep-caching") + " leaves out";
+  }
   return "";
 }
 

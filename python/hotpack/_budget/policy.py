@@ -23,6 +23,7 @@ from .timeline import Timeline, Use, least_seconds
 LONGEST_CHAIN = 40  # results, each computed from the one before: a replay calls the next one
 # How much of a copy's time is thought to be in the way while copies overlap with kernels. Plans with each are compared.
 _WEIGHTS = (0.02, 0.2, 1.0, 1e6)
+_EQUAL = 1.03  # gains get smaller as others go: how much worse than it was the next one may be before others are asked
 _UNKNOWN = Rates(UNKNOWN_RATE, UNKNOWN_RATE, True)
 _FETCH_EARLY = 1.25  # copies back begin as if they took so much longer
 
@@ -176,24 +177,26 @@ class _Search:
 
     def _take_away(self) -> None:
         queue = []
-        if self._excess() > 0:
+        excess = self._excess() > 0
+        if excess:
             for index in range(len(self._uses)):
                 for treatment in self._options(index):
                     entry = self._entry(index, treatment)
                     if entry is not None:
                         queue.append(entry)
         heapq.heapify(queue)
-        while queue and self._excess() > 0:
+        while queue and excess:
             _, _, index, treatment = heapq.heappop(queue)
             if self._treatments[index] != KEEP:
                 continue
             entry = self._entry(index, treatment)
             if entry is None:
                 continue
-            if queue and entry > queue[0]:
+            if queue and entry[0] > _EQUAL * queue[0][0]:
                 heapq.heappush(queue, entry)
                 continue
             self._apply(index, treatment)
+            excess = self._excess() > 0
 
     def _options(self, index: int) -> "tuple[str, ...]":
         use = self._uses[index]
