@@ -180,7 +180,8 @@ TEST(LayeringTest, EachFileIncludesOnlyLayersBelowIt) {
   }
   for (const auto& [folder, allowed] : layers) {
     EXPECT_GE(checked[folder], 1u) << "no files in " << folder;
-    EXPECT_GE(checked_of[folder.substr(0, folder.find('/') + 1)], 8u) << "few files in " << folder;
+    const std::string top = folder.substr(0, folder.find('/') + 1);
+    EXPECT_GE(checked_of[top], top == "python/" ? 3u : 8u) << "few files in " << folder;
   }
   EXPECT_LE(checked[""], 4u) << "files that no row of docs/architecture.md has";
 }
