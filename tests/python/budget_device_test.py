@@ -10,6 +10,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
+from unittest import mock
 
 HOTPACK = str(Path(os.environ["HOTPACK_BUILD"]) / "bin" / "hotpack")
 
@@ -111,6 +112,29 @@ class BudgetDeviceTest(unittest.TestCase):
         figures, stderr = self.figures(str(int(float(floor[1]) * 1.01 * (1 << 20))), script=script)
         self.assertNotIn("too small", stderr)
         self.assertEqual(len(figures["reserved"]), 5)
+
+    def test_times_of_two_devices(self):
+        """In virtual time, so that the figures come again. A model on two devices has no time between them."""
+        script = """
+import json, torch
+parts = [torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.GELU()) for _ in range(6)]).to(f"cuda:{place}")
+         for place in range(2)]
+optimizer = torch.optim.Adam([parameter for part in parts for parameter in part.parameters()])
+for step in range(12):
+    parts[1](parts[0](torch.randn(8192, 512, device="cuda:0")).to("cuda:1")).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+import hotpack
+print(json.dumps(hotpack.stats()))
+import time; time.sleep(1)
+"""
+        with mock.patch.dict(os.environ, {"SIMGPU_TIME": "pcie=25", "SIMGPU_DEVICES": "2"}):
+            figures, stderr = self.figures("60%", script=script)
+        self.assertNotIn("no plan", stderr)
+        self.assertIn("; time over plain ", stderr)
+        self.assertGreater(figures["recomputed_bytes"], 0)
+        self.assertGreater(figures["measured_time"], 0)
+        self.assertTrue(1 <= figures["least_time"] <= figures["predicted_time"], figures)
 
     def test_a_moved_storage_goes_when_two_more_are_saved(self):
         """Moved or not: else the last ones that are moved would stay on the device until backward."""

@@ -60,7 +60,9 @@ class Saves:
         return self._timed(lambda: self._track(tensor, storage))
 
     def unpack(self, packed: Any) -> Any:
-        if self._passing is None or not (self.measure or self._passing.observed) or self._task() == -1:
+        # What is not tracked may be unpacked while a graph is captured.
+        if (self._passing is None or not (self.measure or self._passing.observed) or type(packed) is Plain
+                or self._task() == -1):
             return packed.unpack()
         return self._timed(packed.unpack)
 
