@@ -28,7 +28,7 @@ from .tensors import Tensors
 _PENDING = 64            # a plan is made from so many passes of an iteration, the last ones
 _OBSERVED = 2            # steps of a GPU after the first: one for operators, one for the program's time
 _UNSEEN = 8              # passes that are observed after one that no plan was for
-_SHARES = (4, 3, 2, 1, 0)  # fourths of the optimizers' state that stay on the device
+_SHARES = 16             # parts of the optimizers' state: some stay on the device
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
 # too, which keeps that small. A share is none, so that work outside of training is not refused.
 _MARGIN = 0.03           # and the largest saved storage, or 0.05
@@ -251,18 +251,10 @@ class Session:
         # Where the observed step has no margin, whatever else is on the device may be in packing's way.
         tight = self._device == "cuda" and not of_saved and max(
             rest, *(max(kind.sight.base, default=0) for kind in kinds)) > room
-        best: Any = None
-        for share in (0,) if tight or state == 0 else _SHARES:
-            resident = state * share // 4
-            plans = [everything_moved(kind.sight) if tight else
-                     choose(kind.sight, room - resident, of_saved, quick=True) for kind in kinds]
-            peak = max([plan.predicted for plan in plans] + [rest]) + resident
-            seconds = sum(plan.seconds for plan in plans) + self.times.paging(1 - share / 4)
-            cost = (max(0, peak - room), seconds, sum(plan.moved for plan in plans) + state - resident)
-            if best is None or cost < best[0]:
-                best = (cost, resident)
-        resident = best[1]
-        if not tight:
+        if tight:
+            resident, plans = 0, [everything_moved(kind.sight) for kind in kinds]
+        else:
+            resident = self._resident(kinds, room, rest, state)
             plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
         self.predicted = max([plan.predicted for plan in plans] + [rest]) + resident
         self.observed_moves = self.observed_moves or self.moved
@@ -279,6 +271,26 @@ class Session:
             self._unseen = 0
         self.saves.observe = self._unseen > 0
 
+    def _resident(self, kinds: "list[Kind]", room: int, rest: int, state: int) -> int:
+        """Bytes of the optimizers' state that stay on the device, for the least time."""
+        known: dict[int, tuple[int, float, int]] = {}
+
+        def cost(share: int) -> "tuple[int, float, int]":
+            if share not in known:
+                resident = state * share // _SHARES
+                plans = [choose(kind.sight, room - resident, self.amount.activations, quick=True) for kind in kinds]
+                peak = max([plan.predicted for plan in plans] + [rest]) + resident
+                seconds = sum(plan.seconds for plan in plans) + self.times.paging(1 - share / _SHARES)
+                known[share] = (max(0, peak - room), seconds, sum(plan.moved for plan in plans) + state - resident)
+            return known[share]
+
+        best = 0
+        for step in (_SHARES // 4, 2, 1) if state > 0 else ():
+            around = range(0, _SHARES + 1, step) if step > 2 else (best - step, best + step)
+            best = min((share for share in (*around, best) if 0 <= share <= _SHARES),
+                       key=lambda share: (cost(share), -share))
+        return state * best // _SHARES
+
     def _predict(self, paged: float, room: int, of_saved: bool, state: int) -> None:
         passes, sights = [], []
         for done in self._pending:
@@ -289,10 +301,10 @@ class Session:
         # Moves of state are in the way, so what they take counts in the bound too: of some shares the best.
         # State that stays is there where the load with everything moved is highest.
         floor = max((max(sight.base, default=0) for sight in sights), default=0)
-        least = min(sum(sight.least_seconds(room - state * share // 16, of_saved) - sight.timeline.total
-                        for sight in sights) + (self.times.paging(1 - (share + 1) / 16) if share < 16 else 0.0)
-                    for share in (range(17) if state > 0 else (16,))
-                    if share == 0 or state == 0 or floor + state * share // 16 <= room)
+        least = min(sum(sight.least_seconds(room - state * share // _SHARES, of_saved) - sight.timeline.total
+                        for sight in sights) + self.times.paging(max(0.0, 1 - (share + 1) / _SHARES))
+                    for share in (range(_SHARES + 1) if state > 0 else (_SHARES,))
+                    if share == 0 or state == 0 or floor + state * share // _SHARES <= room)
         self.times.predict(passes, paged, least)
 
     def _reserved(self) -> int:
