@@ -76,7 +76,7 @@ class BudgetDeviceTest(unittest.TestCase):
 
     def shown(self, figures, stderr, stats, page):
         """Line, statistics and page agree with hotpack.stats()."""
-        names = ("budget", "predicted_peak", "moved_bytes", "recomputed_bytes", "saved_peak", "predicted_time", "measured_time")
+        names = ("budget", "predicted_peak", "moved_bytes", "recomputed_bytes", "saved_peak", "predicted_time", "least_time", "measured_time")
         self.assertEqual({name: stats["budget"][name] for name in names}, {name: figures[name] for name in names})
         self.assertEqual(set(stats["budget"]), {*names, "iterations"})
         self.assertEqual((stats["budget"]["iterations"], figures["iterations"]), (7, stats["iterations"]))

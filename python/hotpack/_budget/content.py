@@ -147,10 +147,10 @@ class Absent:
 class Moved(Absent):
     """On the host."""
 
-    def __init__(self, torch: Any, host: Any, entry: Saved, storage: Any) -> None:
+    def __init__(self, torch: Any, host: Any, entry: Saved, storage: Any, until: "Optional[int]") -> None:
         super().__init__(torch, entry)
         self._host = host
-        self._copy: Copy = host.out(storage)
+        self._copy: Copy = host.out(storage, until)
 
     def _bring(self) -> Arrival:
         arrival: Arrival = self._host.back(self._copy)

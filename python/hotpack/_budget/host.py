@@ -111,7 +111,7 @@ class PlainHost:
         self._torch = torch
         self._copied = Copied(Clock(torch, "cpu"))
 
-    def out(self, storage: Any) -> Copy:
+    def out(self, storage: Any, until: "Optional[int]" = None) -> Copy:
         """Copies the storage. The caller may let it go."""
         with self._copied.measure("out", storage.nbytes()):
             return Copy(storage.clone(), storage.nbytes(), storage.device)
@@ -130,6 +130,9 @@ class PlainHost:
 
     def passed(self) -> None:
         """A storage is saved that does not leave."""
+
+    def reach(self, position: int) -> None:
+        """The pass is at this position."""
 
     def flush(self) -> None:
         """Lets go of storages whose copies are on their way."""
@@ -184,7 +187,7 @@ class _Pool:
 class PinnedHost:
     """To pinned memory and back, by a stream each way. A storage waits for its copy out until two more are saved,
     moved or not: then the caller's stream waits for it, and it goes. So it goes no later than where everything is
-    moved, which is what plans count with."""
+    moved. A plan may give it longer, until a position of the pass."""
 
     ahead = True
     _WINDOW = 2
@@ -196,8 +199,9 @@ class PinnedHost:
         self._streams = Streams(torch)
         # Storage, the stream of its last use, the copy's event; None: a storage that stays.
         self._leaving: deque[Optional[tuple[Any, Any, Any]]] = deque()
+        self._planned: list[tuple[int, Any, Any, Any]] = []  # the position, and the same
 
-    def out(self, storage: Any) -> Copy:
+    def out(self, storage: Any, until: "Optional[int]" = None) -> Copy:
         torch = self._torch
         size = storage.nbytes()
         buffer, busy = self._pool.take(size)
@@ -211,8 +215,17 @@ class PinnedHost:
             buffer[:size].copy_(whole_of(torch, storage), non_blocking=True)
         copy.last = torch.cuda.Event()
         copy.last.record(out)
-        self._leave((storage, user, copy.last))
+        if until is not None:
+            self._planned.append((until, storage, user, copy.last))
+        self._leave(None if until is not None else (storage, user, copy.last))
         return copy
+
+    def reach(self, position: int) -> None:
+        if self._planned:
+            for until, _, user, event in self._planned:
+                if until <= position:
+                    user.wait_event(event)
+            self._planned = [each for each in self._planned if each[0] > position]
 
     def passed(self) -> None:
         self._leave(None)
@@ -231,6 +244,9 @@ class PinnedHost:
     def flush(self) -> None:
         while self._leaving:
             self._let_go()
+        for _, _, user, event in self._planned:
+            user.wait_event(event)
+        self._planned = []
 
     def back(self, copy: Copy) -> Arrival:
         torch = self._torch

@@ -12,7 +12,7 @@ stay for their own use. So a chain of results is computed once, from its end to 
 
 import heapq
 import itertools
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 
@@ -21,11 +21,13 @@ from .passes import AGAIN, KEEP, MOVE, Pass
 from .timeline import Timeline, Use, least_seconds
 
 LONGEST_CHAIN = 40  # results, each computed from the one before: a replay calls the next one
-# How much of a copy's time is thought to be in the way while copies overlap with kernels. Plans with each are compared.
-_WEIGHTS = (0.02, 0.2, 1.0, 1e6)
+# How much of a copy's time is thought to be in the way while copies overlap with kernels: plans with some are compared.
+_WEIGHTS = (1.0, 1e6)
+_QUICK_WEIGHTS = (0.012, 1.0)
+_HALVINGS = 7  # of the range between nothing and all of it
 _EQUAL = 1.03  # gains get smaller as others go: how much worse than it was the next one may be before others are asked
 _UNKNOWN = Rates(UNKNOWN_RATE, UNKNOWN_RATE, True)
-_FETCH_EARLY = 1.25  # copies back begin as if they took so much longer
+_EARLY = 1.25  # copies are planned as if they took so much longer
 
 
 class Sight:
@@ -70,14 +72,16 @@ class Sight:
 
 
 class Plan:
-    """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. predicted: the
-    peak in bytes. load: bytes at each position. floor: the peak with everything moved. moved: bytes each way. seconds:
-    of the pass. seconds_of: of each storage, without what overlaps; empty: not known."""
+    """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. leaves: by moved
+    storage, until when it may stay for its copy out. predicted: the peak in bytes. load: bytes at each position. floor:
+    the peak with everything moved. moved: bytes each way. seconds: of the pass. seconds_of: of each storage, without
+    what overlaps; empty: not known."""
 
-    __slots__ = ("fetches", "floor", "load", "moved", "predicted", "seconds", "seconds_of", "treatments")
+    __slots__ = ("fetches", "floor", "leaves", "load", "moved", "predicted", "seconds", "seconds_of", "treatments")
 
     def __init__(self, treatments: "list[str]", load: "list[int]", floor: int, moved: int, seconds: float,
-                 starts: "dict[int, int]", seconds_of: "list[float]") -> None:
+                 starts: "dict[int, int]", seconds_of: "list[float]",
+                 leaves: "Optional[dict[int, int]]" = None) -> None:
         self.treatments = treatments
         self.load = load
         self.predicted = max(load, default=0)
@@ -85,6 +89,7 @@ class Plan:
         self.moved = moved
         self.seconds = seconds
         self.seconds_of = seconds_of
+        self.leaves = leaves or {}
         self.fetches = sorted((start, index) for index, start in starts.items())
 
 
@@ -115,7 +120,7 @@ def everything_moved(sight: Sight) -> Plan:
     treatments = [MOVE for _ in sight.uses]
     ends = [use.end for use in sight.uses]
     return Plan(treatments, sight.base, max(sight.base, default=0), sum(use.bytes for use in sight.uses),
-                sight.timeline.seconds(sight.uses, treatments, ends, {}), {}, [])
+                sight.timeline.seconds(sight.uses, treatments, ends, {}, {}), {}, [])
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]  # the recorder has nothing to do with it
@@ -124,12 +129,30 @@ def choose(sight: Sight, room: int, of_saved: bool, quick: bool = False) -> Plan
     About O(storages x positions).
 
     of_saved: the room is for saved storages alone. quick: fewer plans are compared."""
-    weights = (_WEIGHTS[1],) if quick else _WEIGHTS if sight.timeline.rates.overlaps else (1.0,)
-    searches = [_Search(sight, room, of_saved, weight, True) for weight in weights
-                if any(use.sources is not None for use in sight.uses)]
-    searches.append(_Search(sight, room, of_saved, 1.0, False))
-    plans = [search.plan() for search in searches]
+    overlaps = sight.timeline.rates.overlaps
+    plans = [_Search(sight, room, of_saved, 1.0, False).plan()]
+    if any(use.sources is not None for use in sight.uses):
+        weights = _QUICK_WEIGHTS if quick else _WEIGHTS
+        plans += [_Search(sight, room, of_saved, weight, True).plan() for weight in (weights if overlaps else (1.0,))]
+        if overlaps and not quick:
+            plans += _halvings(sight, room, of_saved)
     return min(plans, key=lambda plan: (max(0, plan.predicted - room), plan.seconds, plan.moved))
+
+
+def _halvings(sight: Sight, room: int, of_saved: bool) -> "list[Plan]":
+    """Towards the weight with which as much moves as hides behind kernels."""
+    low, high = 1e-4, 1.0
+    plans = []
+    for _ in range(_HALVINGS):
+        weight = (low * high) ** 0.5
+        plan = _Search(sight, room, of_saved, weight, True).plan()
+        plans.append(plan)
+        computed = sum(use.seconds for use, treatment in zip(sight.uses, plan.treatments) if treatment == AGAIN)
+        if plan.predicted > room or plan.seconds > 1.002 * (sight.timeline.total + computed):
+            low = weight
+        else:
+            high = weight
+    return plans
 
 
 class _Search:
@@ -150,27 +173,35 @@ class _Search:
         self._above: list[int] = []  # results in the chain that it is computed from
         self._below: list[int] = []  # results in the chain that is computed from it
         rates = self._timeline.rates
-        self._price = (weight if rates.overlaps else 1.0) * (1 / rates.out + 1 / rates.back)
+        self._copy = 1 / rates.out + 1 / rates.back
+        self._weight = weight if rates.overlaps else 1.0
+        self._clock = self._moments().tolist()
         self._compute = compute
         self._rebuild()
 
     def plan(self) -> Plan:
-        self._take_away()
-        while self._move_instead():
-            self._take_away()
+        self._fit()
         self._return()
+        self._rebuild()  # results on the way may be wanted elsewhere now
+        self._fit()
+        leaves = self._end_copies() if self._timeline.rates.overlaps else {}
         starts = self._start_copies() if self._timeline.rates.overlaps else {}
         moved = sum(use.bytes for use, treatment in zip(self._uses, self._treatments) if treatment == MOVE)
-        seconds = self._timeline.seconds(self._uses, self._treatments, self._ends, starts)
+        seconds = self._timeline.seconds(self._uses, self._treatments, self._ends, starts, leaves)
         seconds_of = [self._seconds_of(use, treatment) for use, treatment in zip(self._uses, self._treatments)]
         return Plan(self._treatments, self._load.tolist(), self._floor, moved, seconds, starts,
-                    seconds_of if self._timeline.total > 0 else [])
+                    seconds_of if self._timeline.total > 0 else [], leaves)
 
     def _seconds_of(self, use: Use, treatment: str) -> float:
         if treatment == AGAIN:
             return use.seconds
         rates = self._timeline.rates
         return use.bytes * (1 / rates.out + 1 / rates.back) if treatment == MOVE and not rates.overlaps else 0.0
+
+    def _fit(self) -> None:
+        self._take_away()
+        while self._move_instead():
+            self._take_away()
 
     def _excess(self) -> int:
         return int((self._load - self._room).clamp_(min=0).sum())
@@ -192,7 +223,7 @@ class _Search:
             entry = self._entry(index, treatment)
             if entry is None:
                 continue
-            if queue and entry[0] > _EQUAL * queue[0][0]:
+            if queue and (entry[0] > _EQUAL * queue[0][0] or entry[0] == queue[0][0] and entry > queue[0]):
                 heapq.heappush(queue, entry)
                 continue
             self._apply(index, treatment)
@@ -207,7 +238,11 @@ class _Search:
 
     def _cost(self, index: int, treatment: str) -> float:
         use = self._uses[index]
-        return self._price * use.bytes if treatment == MOVE else use.seconds
+        if treatment == AGAIN:
+            return use.seconds
+        copies = self._copy * use.bytes
+        hidden = self._clock[min(use.end, len(self._clock) - 1)] - self._clock[min(use.begin, len(self._clock) - 1)]
+        return max(self._weight * copies, copies - hidden) if self._weight < 1 else copies
 
     def _entry(self, index: int, treatment: str) -> "Optional[tuple[float, int, int, str]]":
         """(seconds for each byte of excess that goes, ...), to be compared. None: nothing goes."""
@@ -351,9 +386,32 @@ class _Search:
                 self._load[end:end + 1] -= use.extra
             self._treatments[index] = KEEP
 
+    def _moments(self) -> Any:
+        """When each position begins, without any treatment."""
+        return torch.tensor([0.0, *self._timeline.durations], dtype=torch.float64).cumsum(0)
+
+    def _end_copies(self) -> "dict[int, int]":
+        """Until when moved storages stay for their copies out: as long as these take, where there is room."""
+        clock = torch.tensor(self._clock, dtype=torch.float64)
+        turn = min((use.end for use in self._uses), default=0)
+        leaves: dict[int, int] = {}
+        out = 0.0
+        for index, use in enumerate(self._uses):
+            if self._treatments[index] != MOVE:
+                continue
+            born = min(use.born, len(clock) - 1)
+            out = max(out, float(clock[born])) + _EARLY * use.bytes / self._timeline.rates.out
+            wanted = min(turn, int(torch.searchsorted(clock, out)))
+            full = (self._load[use.begin:wanted] + use.bytes > self._room).nonzero()
+            leave = wanted if len(full) == 0 else use.begin + int(full[0])
+            if leave > use.begin:
+                self._load[use.begin:leave] += use.bytes
+                leaves[index] = leave
+        return leaves
+
     def _start_copies(self) -> "dict[int, int]":
         """When the copies back begin: as late as the link allows, where there is room."""
-        clock = torch.tensor([0.0, *self._timeline.durations], dtype=torch.float64).cumsum(0)
+        clock = torch.tensor(self._clock, dtype=torch.float64)
         moved = [index for index, treatment in enumerate(self._treatments) if treatment == MOVE]
         starts: dict[int, int] = {}
         turn = min((use.end for use in self._uses), default=0)  # backward's first unpack
@@ -361,7 +419,7 @@ class _Search:
         for index in sorted(moved, key=lambda index: (-self._ends[index], index)):
             use = self._uses[index]
             end = min(self._ends[index], len(self._load) - 1)
-            free = min(free, float(clock[end])) - _FETCH_EARLY * use.bytes / self._timeline.rates.back
+            free = min(free, float(clock[end])) - _EARLY * use.bytes / self._timeline.rates.back
             wanted = max(use.begin, turn, int(torch.searchsorted(clock, free, right=True)) - 1)
             start = self._fits_from(wanted, end, use.bytes)
             self._load[start:end] += use.bytes

@@ -85,6 +85,7 @@ class Saves:
         item = Item(made[1] if made is not None else None, tensor.dtype, tuple(tensor.shape), storage.nbytes())
         number = len(passing.items)
         position = passing.advance(self._count())
+        self._host.reach(position)
         treatment = passing.follow(item, self._kinds)
         entry = self._entry(passing, tensor, storage, position, treatment, item)
         passing.of_item.append(entry.index)
@@ -119,7 +120,8 @@ class Saves:
         if treatment == AGAIN and recipe is not None and self.recorder is not None:
             entry.content = Again(self.recorder, entry, recipe)
         elif treatment != KEEP:
-            entry.content = self._move(entry, storage)
+            plan = passing.kind.plan if passing.kind is not None else None
+            entry.content = self._move(entry, storage, plan.leaves.get(entry.index) if plan is not None else None)
             treatment = MOVE if entry.content is not None else KEEP
         if treatment != MOVE:
             self._host.passed()
@@ -152,10 +154,10 @@ class Saves:
             passing.checked = True
             self._checks.compare(recipe, storage)
 
-    def _move(self, entry: Saved, storage: Any) -> "Optional[Absent]":
+    def _move(self, entry: Saved, storage: Any, until: "Optional[int]") -> "Optional[Absent]":
         """None: there is no host memory for it."""
         try:
-            moved = Moved(self._torch, self._host, entry, storage)
+            moved = Moved(self._torch, self._host, entry, storage, until)
         except RuntimeError as error:
             self.failed = str(error).splitlines()[0]
             return None

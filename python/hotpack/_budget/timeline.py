@@ -25,21 +25,22 @@ class Timeline:
         self.total = sum(durations)
 
     def seconds(self, uses: "list[Use]", treatments: "list[str]", ends: "list[int]",
-                starts: "dict[int, int]") -> float:
-        """ends: when a storage is back on the device. starts: when a moved one's copy back begins. O(positions +
-        storages log storages)."""
+                starts: "dict[int, int]", leaves: "dict[int, int]") -> float:
+        """ends: when a storage is back on the device. starts: when a moved one's copy back begins. leaves: when a moved
+        one's copy out is waited for, where that is planned. O(positions + storages log storages)."""
         moved = [index for index, treatment in enumerate(treatments) if treatment == MOVE]
         computed = sum(use.seconds for use, treatment in zip(uses, treatments) if treatment == AGAIN)
         if not self.rates.overlaps:
             bytes_moved = sum(uses[index].bytes for index in moved)
             return (self.total + computed + bytes_moved * (1 / self.rates.out + 1 / self.rates.back)
                     + self.hook * len(uses))
-        return self._overlapped(uses, treatments, moved, ends, starts)
+        return self._overlapped(uses, treatments, moved, ends, starts, leaves)
 
     def _overlapped(self, uses: "list[Use]", treatments: "list[str]", moved: "list[int]", ends: "list[int]",
-                    starts: "dict[int, int]") -> float:
+                    starts: "dict[int, int]", leaves: "dict[int, int]") -> float:
         count = len(self.durations)
         leaving: dict[int, list[int]] = {}
+        gone: dict[int, list[int]] = {}
         fetched: dict[int, list[int]] = {}
         needed: dict[int, list[int]] = {}
         for index, use in enumerate(uses):
@@ -49,16 +50,21 @@ class Timeline:
         for index, treatment in enumerate(treatments):
             if treatment in (MOVE, AGAIN):
                 needed.setdefault(min(ends[index], count - 1), []).append(index)
+        for index, position in leaves.items():
+            gone.setdefault(min(position, count - 1), []).append(index)
+        left: dict[int, float] = {}
         now = out = back = 0.0
         pending: list[float] = []  # when the last saves' copies out end
         arrived: dict[int, float] = {}
         for position, duration in enumerate(self.durations):
             for index in leaving.get(position, ()):
                 if treatments[index] == MOVE:
-                    out = max(out, now) + uses[index].bytes / self.rates.out
-                pending.append(out if treatments[index] == MOVE else 0.0)
+                    out = left[index] = max(out, now) + uses[index].bytes / self.rates.out
+                pending.append(out if treatments[index] == MOVE and index not in leaves else 0.0)
                 if len(pending) > _WINDOW:
                     now = max(now, pending.pop(0))
+            for index in gone.get(position, ()):
+                now = max(now, left.get(index, 0.0))
             if pending and position in fetched:
                 now = max(now, *pending)  # backward has begun
                 pending.clear()
@@ -106,17 +112,24 @@ def least_seconds(timeline: Timeline, uses: "list[Use]", load: "list[int]", room
         copy = 1 / rates.out + 1 / rates.back
         seconds, rest = _cheapest([(price, size) for price, size in again if price < copy], excess)
         return timeline.total + seconds + rest * copy
-    # The less is moved, the more is computed: where both take the same time is the least.
-    slower = max(1 / rates.out, 1 / rates.back)
-    low, high = 0.0, float(excess)
-    for _ in range(60):
-        moved = (low + high) / 2
+    # What moves is out before that place, and comes back after it. Convex in how much that is.
+    before = sum(timeline.durations[:place])
+
+    def seconds_with(moved: float) -> float:
         seconds, rest = _cheapest(again, excess - moved)
-        if rest > 0 or timeline.total + seconds > moved * slower:
-            low = moved
+        if rest > 0:
+            return float("inf")
+        return (timeline.total + seconds + max(0.0, moved / rates.out - before)
+                + max(0.0, moved / rates.back - (timeline.total - before) - seconds))
+
+    low, high = float(max(0, excess - sum(size for _, size in again))), float(excess)
+    for _ in range(80):
+        third = (high - low) / 3
+        if seconds_with(low + third) <= seconds_with(high - third):
+            high -= third
         else:
-            high = moved
-    return max(timeline.total, low * slower)
+            low += third
+    return seconds_with(high)
 
 
 def _cheapest(prices: "list[tuple[float, int]]", size: float) -> "tuple[float, float]":
