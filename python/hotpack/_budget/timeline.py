@@ -11,8 +11,6 @@ from typing import Optional
 from .clock import Rates
 from .passes import AGAIN, MOVE
 
-_WINDOW = 2  # saves after which a copy out is waited for (host.py)
-
 
 class Timeline:
     """durations: seconds of the program's own work at each position, without any treatment. hook: the host's seconds
@@ -27,7 +25,7 @@ class Timeline:
     def seconds(self, uses: "list[Use]", treatments: "list[str]", ends: "list[int]",
                 starts: "dict[int, int]", leaves: "dict[int, int]") -> float:
         """ends: when a storage is back on the device. starts: when a moved one's copy back begins. leaves: when a moved
-        one's copy out is waited for, where that is planned. O(positions + storages log storages)."""
+        one's copy out is waited for; else when it went in the observed step. O(positions + storages log storages)."""
         moved = [index for index, treatment in enumerate(treatments) if treatment == MOVE]
         computed = sum(use.seconds for use, treatment in zip(uses, treatments) if treatment == AGAIN)
         if not self.rates.overlaps:
@@ -43,31 +41,22 @@ class Timeline:
         gone: dict[int, list[int]] = {}
         fetched: dict[int, list[int]] = {}
         needed: dict[int, list[int]] = {}
-        for index, use in enumerate(uses):
-            leaving.setdefault(min(use.born, count - 1), []).append(index)
         for index in moved:
+            leaving.setdefault(min(uses[index].born, count - 1), []).append(index)
             fetched.setdefault(min(starts.get(index, ends[index]), count - 1), []).append(index)
         for index, treatment in enumerate(treatments):
             if treatment in (MOVE, AGAIN):
                 needed.setdefault(min(ends[index], count - 1), []).append(index)
-        for index, position in leaves.items():
-            gone.setdefault(min(position, count - 1), []).append(index)
+        for index in moved:
+            gone.setdefault(min(leaves.get(index, uses[index].begin), count - 1), []).append(index)
         left: dict[int, float] = {}
         now = out = back = 0.0
-        pending: list[float] = []  # when the last saves' copies out end
         arrived: dict[int, float] = {}
         for position, duration in enumerate(self.durations):
             for index in leaving.get(position, ()):
-                if treatments[index] == MOVE:
-                    out = left[index] = max(out, now) + uses[index].bytes / self.rates.out
-                pending.append(out if treatments[index] == MOVE and index not in leaves else 0.0)
-                if len(pending) > _WINDOW:
-                    now = max(now, pending.pop(0))
+                out = left[index] = max(out, now) + uses[index].bytes / self.rates.out
             for index in gone.get(position, ()):
                 now = max(now, left.get(index, 0.0))
-            if pending and position in fetched:
-                now = max(now, *pending)  # backward has begun
-                pending.clear()
             for index in sorted(fetched.get(position, ()), key=lambda index: ends[index]):
                 back = max(back, now) + uses[index].bytes / self.rates.back
                 arrived[index] = back
@@ -114,12 +103,13 @@ def least_seconds(timeline: Timeline, uses: "list[Use]", load: "list[int]", room
         return timeline.total + seconds + rest * copy
     # What moves is out before that place, and comes back after it. Convex in how much that is.
     before = sum(timeline.durations[:place])
+    turned = place >= min(use.end for use in uses)  # results may have been computed again before that place
 
     def seconds_with(moved: float) -> float:
         seconds, rest = _cheapest(again, excess - moved)
         if rest > 0:
             return float("inf")
-        return (timeline.total + seconds + max(0.0, moved / rates.out - before)
+        return (timeline.total + seconds + max(0.0, moved / rates.out - before - (seconds if turned else 0.0))
                 + max(0.0, moved / rates.back - (timeline.total - before) - seconds))
 
     low, high = float(max(0, excess - sum(size for _, size in again))), float(excess)
