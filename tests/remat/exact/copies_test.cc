@@ -1,7 +1,7 @@
 // Plans with copies, slices and held storages against all plans of tiny graphs.
-#include <algorithm>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "remat/core/load.h"
