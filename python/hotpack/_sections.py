@@ -1,4 +1,4 @@
-"""What this process adds to hotpack's figures of it: a section by name, beside the file of figures.
+"""Figures of the program's own, which join hotpack's figures of the process. They are in sections, each with a name.
 
     <HOTPACK_STATS_DIR>/sections.<pid>    {"NAME": {"figures": {...}, "report": {...}}, ...}
 

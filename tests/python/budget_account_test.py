@@ -13,7 +13,7 @@ from unittest import mock
 
 import torch
 from hotpack import _budget, _sections
-from hotpack._budget import account, amount, session
+from hotpack._budget import account, amount, session, step_time
 from hotpack._budget.clock import Rates
 from hotpack._budget.passes import AGAIN, KEEP, MOVE, Item, Kind, Kinds, Pass
 from hotpack._budget.policy import Plan, Sight, choose
@@ -200,6 +200,57 @@ class ModulesTest(unittest.TestCase):
         del model, found[:], hooks
         gc.collect()
         self.assertIsNone(weak())
+
+
+class Beat:
+    """A clock of which the test turns the hand."""
+
+    def __init__(self):
+        self.hand = 0.0
+
+    def now(self):
+        return self.hand
+
+    @staticmethod
+    def between(begin, end):
+        return end - begin
+
+    @staticmethod
+    def sum(spans):
+        return sum(end - begin for begin, end in spans)
+
+
+class StepTimeTest(unittest.TestCase):
+    def setUp(self):
+        self.clock = Beat()
+        self.times = step_time.StepTime(self.clock, True, True)
+
+    def step(self, seconds, observed=(), spans=(), paging=(), operators=False):
+        self.times.begin()
+        self.clock.hand += seconds
+        self.times.end(list(observed), list(spans), list(paging), 0.0, operators)
+
+    def test_a_step_over_a_plain_one(self):
+        self.assertEqual((self.times.predicted, self.times.least, self.times.measured), (0, 0, 0))
+        done = Pass(None, True, 0)
+        self.step(30, [done], spans=[(1, 5)], paging=[(6, 12)])  # 20 are the program's own
+        self.step(90, [done], operators=True)  # slower for being measured: does not count
+        self.times.predict([(10.0, 12.0)], 0.5, 1.0)  # a pass takes 2 more, and half of the state moves: 3 more
+        self.assertEqual((self.times.predicted, self.times.least, self.times.measured), (1 + 5 / 20, 1 + 1 / 20, 0))
+        for _ in range(9):
+            self.assertFalse(self.times.calibrates())
+            self.step(24)
+        self.assertEqual(self.times.measured, 24 / 20)
+        self.assertTrue(self.times.calibrates())
+        self.step(24, spans=[(0, 6)], paging=[(7, 9)])  # 16 without what plans add
+        self.assertEqual((self.times.predicted, self.times.measured), (1 + 5 / 16, 24 / 16))
+        self.assertFalse(self.times.calibrates())
+
+    def test_a_device_without_times(self):
+        times = step_time.StepTime(self.clock, False, True)
+        times.begin()
+        times.end([Pass(None, True, 0)], [], [], 0.0, False)
+        self.assertEqual((times.predicted, times.measured, times.timeline(Pass(None, True, 0), None)), (0, 0, None))
 
 
 class LineTest(unittest.TestCase):

@@ -53,7 +53,8 @@ case $allocator in
   preload) loss=OURS ;;
   hotpack) peak=105000000
     [ -z "$HOTPACK_BUDGET" ] || peak=WITHIN
-    more=', "hotpack": {"requests_steady": 10, "planned_steady": 10, "moved_bytes": 1000, "predicted_time": 1.05,)"
+    more=', "hotpack": {"requests_steady": 10, "planned_steady": 10,
+    "moved_bytes": 1000, "recomputed_bytes": 500, "predicted_time": 1.05,)"
                            R"( "steady_iteration": 3, "live_peak": 100000000,
     "reserved_peak": '$peak', "reserved_steady": 105000000, "driver_memory_calls_steady": 0}' ;;
 esac
@@ -136,6 +137,17 @@ TEST_F(GpuCheckTorchTest, BudgetsAreKept) {
     EXPECT_EQ(Median(way, "step time over plain, predicted"), 1.05);
   }
   EXPECT_EQ(Median("gpt2_small/default", "reserved"), 130e6);
+  EXPECT_EQ(Result("gpt2_small/default-again", "losses"), "pass");
+}
+
+TEST_F(GpuCheckTorchTest, ABudgetWithoutFiguresFails) {
+  for (const char* key : {"moved_bytes", "torch_reserved_peak"}) {
+    AddPython("0x1p+1", "0x1p+1");
+    AddProgram("python", Replaced(ReadFile(Path("python")), key, "other"));
+    const Outcome outcome = Check("budget");
+    EXPECT_EQ(outcome.code, 1) << key << outcome.err;
+    EXPECT_EQ(Result(key[0] == 'm' ? "resnet50/60" : "resnet50/default", "figures"), "fail") << key;
+  }
 }
 
 TEST_F(GpuCheckTorchTest, ABudgetThatIsExceededAndOtherLossesFail) {

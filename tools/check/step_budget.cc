@@ -1,5 +1,5 @@
-// Training steps within a budget (docs/budget.md): losses bit for bit, held memory, step times, beside a plain run.
-#include <filesystem>
+// Trains models within budgets (docs/budget.md). Compares losses bit for bit with plain runs. Says held memory and the
+// time of a step.
 #include <fstream>
 #include <optional>
 
@@ -13,10 +13,12 @@ namespace {
 constexpr char kGroup[] = "budget";
 constexpr int kShares[] = {60, 50};  // percent of what PyTorch's allocator reserves
 
+// The results of one run of train.py.
 struct Cell {
   Step* step = nullptr;  // null: not run, or failed
   std::optional<std::string> losses;
-  nlohmann::json figures;
+  double step_ms = 0;
+  double reserved = 0;  // bytes at most, by PyTorch's allocator or hotpack
 };
 
 class Model {
@@ -25,95 +27,74 @@ class Model {
       : session_(session), python_(python), name_(std::move(name)) {}
 
   void RunPlain() {
-    plain_ = Run("default", "");
-    if (plain_.step == nullptr) return;
-    reserved_ = plain_.figures.at("torch_reserved_peak").get<double>();
-    plain_.step->AddFigure("reserved", "bytes", {reserved_});
+    plain_ = Run("default", "default", "");
+    // The simulated device has no losses to compare.
+    const Cell again = session_.simulated() ? plain_ : Run("default-again", "default", "");
+    if (again.step != nullptr) {
+      reference_ = AgreeOnLosses(plain_.losses, again.losses, session_.simulated(), again.step);
+    }
   }
 
   void RunWithin(int percent) {
     if (plain_.step == nullptr) return;
-    // Tiny models are small beside the granularity of memory.
-    const double budget = session_.tiny() ? 0 : reserved_ * percent / 100;
-    const std::string amount = session_.tiny() ? "activations:" + std::to_string(percent) + "%"
-                                               : std::to_string(static_cast<uint64_t>(budget));
-    const Cell cell = Run("hotpack", amount, std::to_string(percent));
+    const std::string share = std::to_string(percent);
+    // A tiny model's memory is little beside a page.
+    const auto bytes = session_.tiny() ? 0 : static_cast<uint64_t>(plain_.reserved * percent / 100);
+    const Cell cell = Run(share, "hotpack", session_.tiny() ? "activations:" + share + "%" : std::to_string(bytes));
     if (cell.step == nullptr) return;
-    Judge(cell, budget);
+    CheckLosses(reference_, cell.losses, cell.step);
+    if (bytes > 0) {
+      cell.step->Check(cell.reserved <= static_cast<double>(bytes), "within",
+                       "at most " + std::to_string(bytes) + " bytes held",
+                       std::to_string(static_cast<uint64_t>(cell.reserved)));
+    }
+    if (plain_.step_ms > 0) cell.step->AddFigure("step time over plain", "ratio", {cell.step_ms / plain_.step_ms});
   }
 
  private:
   // `budget` is HOTPACK_BUDGET; empty: none.
-  Cell Run(const std::string& allocator, const std::string& budget, const std::string& percent = "") {
-    const std::string json = session_.scratch() + "/budget.json", losses = session_.scratch() + "/budget_losses";
-    for (const std::string& file : {json, losses}) {
-      std::error_code error;
-      std::filesystem::remove(file, error);
-    }
-    Job job;
-    job.name = name_ + "/" + (budget.empty() ? allocator : percent);
-    job.command = {python_.path,
-                   python_.directory + "/train.py",
-                   name_,
-                   "--allocator",
-                   allocator,
-                   "--json",
-                   json,
-                   "--losses",
-                   losses,
-                   "--steps",
-                   session_.tiny() ? "8" : "40",
-                   "--warm-up",
-                   session_.tiny() ? "4" : "20"};
-    if (session_.tiny()) job.command.push_back("--tiny");
-    job.python = true;
-    job.environment = TorchEnvironment(session_);
+  Cell Run(const std::string& name, const std::string& allocator, const std::string& budget) {
+    TrainingFiles files;
+    Job job = TrainingJob(session_, python_, name_, allocator, &files);
+    job.name = name_ + "/" + name;
     if (!budget.empty()) job.environment["HOTPACK_BUDGET"] = budget;
-    job.limit = session_.full() ? 600 : 120;
     Cell cell;
     cell.step = session_.Run(kGroup, job);
     if (cell.step == nullptr || cell.step->Failed() || cell.step->exit_code != 0) return {};
-    std::ifstream file(json);
-    const nlohmann::json written = nlohmann::json::parse(file, nullptr, false);
-    try {
-      cell.figures = written.at("figures");
-      cell.step->AddFigure("step", "ms", {cell.figures.at("step_ms").get<double>()});
-      if (!budget.empty()) cell.step->stats = cell.figures.at("hotpack");
-    } catch (const std::exception& error) {
-      cell.step->Check(false, "figures", "train.py tells its figures", error.what());
-      return {};
-    }
-    cell.losses = ReadLosses(losses);
+    cell.losses = ReadLosses(files.losses);
+    Read(files.document, !budget.empty(), &cell);
     return cell;
   }
 
-  void Judge(const Cell& cell, double budget) {
-    // The simulated device has no losses to compare.
-    if (!session_.simulated()) CheckLosses(plain_.losses, cell.losses, cell.step);
-    const nlohmann::json& stats = cell.step->stats;
-    const double held = stats.value("reserved_peak", 0.0);
-    cell.step->AddFigure("reserved", "bytes", {held});
-    cell.step->AddFigure("moved", "bytes", {stats.value("moved_bytes", 0.0)});
-    cell.step->AddFigure("computed again", "bytes", {stats.value("recomputed_bytes", 0.0)});
-    cell.step->Check(stats.value("moved_bytes", 0.0) > 0, "budget", "saved tensors are moved at first",
-                     "moved_bytes " + std::to_string(stats.value("moved_bytes", uint64_t{0})));
-    if (budget > 0) {
-      cell.step->Check(held <= budget, "within",
-                       "at most " + std::to_string(static_cast<uint64_t>(budget)) + " bytes held",
-                       std::to_string(static_cast<uint64_t>(held)));
+  // Reads figures from train.py's document. Without one the cell counts as not run.
+  static void Read(const std::string& path, bool within, Cell* cell) {
+    std::ifstream file(path);
+    const nlohmann::json written = nlohmann::json::parse(file, nullptr, false);
+    try {
+      const nlohmann::json& figures = written.at("figures");
+      cell->step_ms = figures.at("step_ms").get<double>();
+      cell->step->AddFigure("step", "ms", {cell->step_ms});
+      const nlohmann::json& stats = within ? cell->step->stats = figures.at("hotpack") : figures;
+      cell->reserved = stats.at(within ? "reserved_peak" : "torch_reserved_peak").get<double>();
+      cell->step->AddFigure("reserved", "bytes", {cell->reserved});
+      if (!within) return;
+      const auto moved = stats.at("moved_bytes").get<uint64_t>();
+      cell->step->AddFigure("moved", "bytes", {static_cast<double>(moved)});
+      cell->step->AddFigure("computed again", "bytes", {stats.at("recomputed_bytes").get<double>()});
+      cell->step->AddFigure("step time over plain, predicted", "ratio", {stats.at("predicted_time").get<double>()});
+      cell->step->Check(moved > 0, "budget", "saved tensors are moved at first",
+                        std::to_string(moved) + " bytes moved");
+    } catch (const std::exception& error) {
+      cell->step->Check(false, "figures", "train.py and hotpack tell their figures", error.what());
+      *cell = {};
     }
-    const double plain = plain_.figures.at("step_ms").get<double>();
-    if (plain > 0) {
-      cell.step->AddFigure("step time over plain", "ratio", {cell.figures.at("step_ms").get<double>() / plain});
-    }
-    cell.step->AddFigure("step time over plain, predicted", "ratio", {stats.value("predicted_time", 0.0)});
   }
 
   Session& session_;
   const TorchPython& python_;
   const std::string name_;
   Cell plain_;
-  double reserved_ = 0;  // bytes, by PyTorch's allocator
+  std::optional<std::string> reference_;  // losses on which two plain runs agree
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, held memory,
 // step times.
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -26,8 +25,8 @@ struct Cell {
 
 class Model {
  public:
-  Model(Session& session, const TorchPython& python, const std::string& directory, std::string name)
-      : session_(session), python_(python), directory_(directory), name_(std::move(name)) {}
+  Model(Session& session, const TorchPython& python, std::string name)
+      : session_(session), python_(python), name_(std::move(name)) {}
 
   // Runs under PyTorch's allocators.
   void RunPlain() {
@@ -50,36 +49,14 @@ class Model {
 
  private:
   Cell RunCell(const std::string& allocator, const std::string& suffix) {
-    const std::string json = session_.scratch() + "/train.json", losses = session_.scratch() + "/losses";
-    for (const std::string& file : {json, losses}) {
-      std::error_code error;
-      std::filesystem::remove(file, error);
-    }
-    Job job;
+    TrainingFiles files;
+    Job job = TrainingJob(session_, python_, name_, allocator, &files);
     job.name = name_ + "/" + allocator + suffix;
-    job.command = {python_.path,
-                   directory_ + "/train.py",
-                   name_,
-                   "--allocator",
-                   allocator,
-                   "--json",
-                   json,
-                   "--losses",
-                   losses,
-                   "--steps",
-                   session_.tiny() ? "8" : "50",
-                   "--warm-up",
-                   session_.tiny() ? "4" : "20"};
-    if (session_.tiny()) job.command.push_back("--tiny");
-    job.hotpack = allocator == "preload";
-    job.python = true;
-    job.environment = TorchEnvironment(session_);
-    job.limit = session_.full() ? 600 : 120;
     Cell cell;
     cell.step = session_.Run(kGroup, job);
     if (cell.step == nullptr || cell.step->Failed() || cell.step->exit_code != 0) return {};
-    cell.losses = ReadLosses(losses);
-    Read(json, allocator == "default" || allocator == "expandable", &cell);
+    cell.losses = ReadLosses(files.losses);
+    Read(files.document, allocator == "default" || allocator == "expandable", &cell);
     return cell;
   }
 
@@ -132,7 +109,7 @@ class Model {
 
   Session& session_;
   const TorchPython& python_;
-  const std::string directory_, name_;
+  const std::string name_;
   std::map<std::string, Cell> cells_;  // by PyTorch's allocator
   Step* ratios_ = nullptr;
   std::optional<std::string> reference_;  // losses on which two plain runs agree
@@ -153,7 +130,7 @@ void RunPytorch(Session& session) {
   if (session.options().mode == Mode::kQuick) names = {"resnet50", "gpt2_small", "seq2seq"};
   std::vector<Model> models;
   for (const std::string& name : names) {
-    models.emplace_back(session, python, python.directory, name);
+    models.emplace_back(session, python, name);
     models.back().RunPlain();
     models.back().RunHotpack("preload");
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -79,6 +80,35 @@ std::map<std::string, std::string> TorchEnvironment(const Session& session) {
       {"TRITON_CACHE_DIR", session.scratch() + "/triton"}};
   if (session.simulated()) environment["SIMGPU_MEMORY"] = "80G";
   return environment;
+}
+
+Job TrainingJob(const Session& session, const TorchPython& python, const std::string& model,
+                const std::string& allocator, TrainingFiles* files) {
+  *files = {session.scratch() + "/train.json", session.scratch() + "/losses"};
+  for (const std::string& file : {files->document, files->losses}) {
+    std::error_code error;
+    std::filesystem::remove(file, error);
+  }
+  Job job;
+  job.command = {python.path,
+                 python.directory + "/train.py",
+                 model,
+                 "--allocator",
+                 allocator,
+                 "--json",
+                 files->document,
+                 "--losses",
+                 files->losses,
+                 "--steps",
+                 session.tiny() ? "8" : "50",
+                 "--warm-up",
+                 session.tiny() ? "4" : "20"};
+  if (session.tiny()) job.command.push_back("--tiny");
+  job.hotpack = allocator == "preload";
+  job.python = true;
+  job.environment = TorchEnvironment(session);
+  job.limit = session.full() ? 600 : 120;
+  return job;
 }
 
 }  // namespace hotpack::check

@@ -30,4 +30,14 @@ const TorchPython& TorchOf(Session& session);
 // that end with the check.
 std::map<std::string, std::string> TorchEnvironment(const Session& session);
 
+// Where a run of train.py writes: its document, and its losses (losses.h).
+struct TrainingFiles {
+  std::string document;
+  std::string losses;
+};
+
+// Returns a run of train.py, without a name. `allocator`: as train.py names it. Removes the files of the run before.
+Job TrainingJob(const Session& session, const TorchPython& python, const std::string& model,
+                const std::string& allocator, TrainingFiles* files);
+
 }  // namespace hotpack::check

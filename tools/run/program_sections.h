@@ -1,4 +1,4 @@
-// What a program adds to hotpack's figures of it: sections by name, in a file beside that of the figures.
+// Figures of the program's own, which join hotpack's figures of the process. They are in sections, each with a name.
 //
 //   <HOTPACK_STATS_DIR>/sections.<pid>   {"NAME": {"figures": {...}, "report": {...}}, ...}
 //

@@ -39,7 +39,7 @@ bool IsLibrary(const std::string& mapped) {
   return name.rfind("libhotpack.so", 0) == 0 || name.rfind("libhotpack_preload.so", 0) == 0;
 }
 
-// Returns the file sections.<pid> that lies beside stats.<pid>, or stats.<pid>.library.
+// Of a process's file stats.<pid>, or stats.<pid>.library, returns its file sections.<pid>. Both are in one folder.
 std::string SectionsBeside(const std::string& path) {
   const size_t name = path.rfind('/') + 1, id = path.find('.', name) + 1;
   return path.substr(0, name) + "sections." + path.substr(id, path.find('.', id) - id);

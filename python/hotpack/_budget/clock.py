@@ -36,7 +36,7 @@ class Clock:
 
 
 class Rates:
-    """Of a link to the host, in bytes a second each way. overlaps: copies run beside kernels."""
+    """Of a link to the host, in bytes a second each way. overlaps: copies and kernels run at the same time."""
 
     __slots__ = ("back", "out", "overlaps")
 
