@@ -181,8 +181,7 @@ class Session:
     def _loads(self) -> "Optional[list[int]]":
         """Of this iteration, without the state that stays on the device."""
         loads = self._meter.loads()
-        state = sum(self._pager.state_bytes.values())
-        resident = state if self._pager.resident is None else min(state, self._pager.resident)
+        _, resident = self._state()
         return loads if loads is None or resident == 0 else [max(0, load - resident) for load in loads]
 
     def _measure(self, on: bool) -> None:
@@ -201,9 +200,12 @@ class Session:
             return
         if _sections.report_wanted():
             self._heaviest.note([self._kinds.planned(done) for done in self._pending], self._outside(loads))
+        _sections.write("budget", self.figures(), self._heaviest.report(*self._state()))
+
+    def _state(self) -> "tuple[int, int]":
+        """Bytes of the optimizers' state that may move, and how many of them stay on the device."""
         state = sum(self._pager.state_bytes.values())
-        resident = state if self._pager.resident is None else min(state, self._pager.resident)
-        _sections.write("budget", self.figures(), self._heaviest.report(state, resident))
+        return state, state if self._pager.resident is None else min(state, self._pager.resident)
 
     def _see(self, done: Pass, loads: "Optional[list[int]]") -> None:
         highest = None
@@ -243,7 +245,7 @@ class Session:
         if not kinds or self._host.ahead and self.iterations < _OBSERVED:
             return
         of_saved = self.amount.activations
-        state = 0 if of_saved else sum(self._pager.state_bytes.values())
+        state = 0 if of_saved else self._state()[0]
         rest = self._outside(loads)
         plain = max(kind.sight.plain(of_saved) for kind in kinds)
         self.budget = self.amount.of(plain if of_saved else max(plain, rest) + state)
