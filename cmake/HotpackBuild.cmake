@@ -134,6 +134,17 @@ function(hotpack_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${level}>)
 endfunction()
 
+# hotpack_by_clang(TARGET): compiled by clang++ where it is there, without optimization in half of GCC's time. For tests'
+# own code: what is shipped, measured or instrumented stays with the build's compiler.
+option(HOTPACK_CLANG_TESTS "Compile tests by clang++, if there is one" ON)
+find_program(HOTPACK_CLANGXX clang++)
+mark_as_advanced(HOTPACK_CLANGXX)
+function(hotpack_by_clang target)
+  if(HOTPACK_CLANG_TESTS AND HOTPACK_CLANGXX AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT HOTPACK_SANITIZE)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/by_clang;${HOTPACK_CLANGXX}")
+  endif()
+endfunction()
+
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
 set(HOTPACK_SANITIZED_LAYERS packer profiler remat runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
@@ -174,6 +185,7 @@ function(hotpack_test name)
   target_compile_definitions(${name} PRIVATE
     HOTPACK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HOTPACK_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  hotpack_by_clang(${name})
   if(ARG_OPTIMIZED AND HOTPACK_SANITIZE)
     # as the preset says
   elseif(ARG_OPTIMIZED)

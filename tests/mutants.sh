@@ -4,6 +4,9 @@
 # linked with the rest as built. The mutant is caught if the check then fails with a report. Without NAME all mutants are
 # tried, else those whose name contains it.
 #
+# FILE may be a header with the sources to compile behind it, "HEADER SOURCE...": those that have code of the line. The objects
+# of its other readers would be the same.
+#
 # The script sets:
 #   flags      for the compiler
 #   libraries  whose sources are compiled again
@@ -38,17 +41,28 @@ wanted() { [ -z "$only" ] || [[ "$1" == *"$only"* ]]; }
 
 # build_mutant FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation. Leaves the file as it was.
 build_mutant() {
-  local file=$1 source
-  local -a sources
+  local file sources source
+  read -r file sources <<<"$1"
   mutants=$((mutants + 1))
   cp "$work/$file" "$work/original"
   replace_line "$work/$file" "$2" "$3"
   rm -f "$objects"/*.o
-  mapfile -t sources < <(readers "$file" "${libraries[@]}")
-  [ ${#sources[@]} -gt 0 ] || exit 2
-  for source in "${sources[@]}"; do compile "$source" "$objects/${source//\//_}.o"; done
+  sources=$(sources_of "$file" $sources) || exit 2
+  for source in $sources; do compile "$source" "$objects/${source//\//_}.o"; done
   cp "$work/original" "$work/$file"
   "$link"
+}
+
+# sources_of FILE [SOURCE...]: FILE's readers, or those that are named. A source that does not read it is a mistake.
+sources_of() {
+  local file=$1 all source
+  shift
+  all=$(readers "$file" "${libraries[@]}") || return
+  [ $# -gt 0 ] || { echo "$all"; return; }
+  for source in "$@"; do
+    grep -qxF "$source" <<<"$all" || { say "$source does not read $file" >&2; return 2; }
+    echo "$source"
+  done
 }
 
 # mutant NAME FILE LINE REPLACEMENT: must be caught.

@@ -11,7 +11,7 @@ source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libzstd-dev libbenchmark-dev
   libeigen3-dev)
 # Targets that are not built until tools/test needs them.
-test_packages=(lld libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
+test_packages=(clang lld libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
 # What tools/lint runs.
 lint_packages=(clang-format python3-venv)
 
