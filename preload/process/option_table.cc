@@ -188,6 +188,14 @@ bool ParseLaunches(const char* value, Options* options) {
   return true;
 }
 
+// For the Python package, which reads it (python/hotpack/_budget/planners.py).
+bool ParseAlgorithm(const char* value, Options*) {
+  for (const char* name : {"search", "chen", "echo", "dtr", "knapsack", "dqn", "memonger", "superneurons", "tflms"}) {
+    if (strcmp(value, name) == 0) return true;
+  }
+  return false;
+}
+
 // For the Python package, which reads it (python/hotpack/_budget/amount.py).
 bool ParseBudget(const char* value, Options*) {
   if (strcmp(value, "none") == 0 || strcmp(value, "0") == 0 || ParseSize(value) != 0) return true;
@@ -295,10 +303,10 @@ bool IsKnownVariable(const char* name, size_t length) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
   // Variables of the command, the build, the tests and Python (docs/environment.md).
-  for (const char* other :
-       {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME",
-        "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH", "HOTPACK_GRAPH_STEP", "HOTPACK_GRAPH_GPU",
-        "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES", "HOTPACK_NEED_RANKS", "HOTPACK_RECOMPUTE", "HOTPACK_REPORT"}) {
+  for (const char* other : {"HOTPACK_QUIET", "HOTPACK_SHARE", "HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD",
+                            "HOTPACK_HOME", "HOTPACK_TORCH_PYTHON", "HOTPACK_HIGHS_PYTHON", "HOTPACK_GRAPH",
+                            "HOTPACK_GRAPH_STEP", "HOTPACK_GRAPH_GPU", "HOTPACK_NEED_STEPS", "HOTPACK_NEED_NOTES",
+                            "HOTPACK_NEED_RANKS", "HOTPACK_RECOMPUTE", "HOTPACK_REPORT", "HOTPACK_STATE_AHEAD"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");

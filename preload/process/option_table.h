@@ -16,6 +16,9 @@ namespace hotpack {
 #define HOTPACK_OPTIONS(X)                                                                                             \
   X(Enabled, "HOTPACK", "", "0, 1 or record", "1",                                                                     \
     "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
+  X(Algorithm, "HOTPACK_ALGORITHM", "--algorithm",                                                                     \
+    "search, chen, echo, dtr, knapsack, dqn, memonger, superneurons or tflms", "search",                               \
+    "which planner decides what a budget moves and computes again (`budget.md`)")                                      \
   X(Alignment, "HOTPACK_ALIGNMENT", "--alignment", "a power of two from 512 to 65536", "512",                          \
     "blocks of 1 MiB and more begin at multiples of this many bytes; some ways of GPUDirect RDMA need 65536")          \
   X(Arena, "HOTPACK_ARENA", "--arena", "auto, vmm, plain or plain:MEBIBYTES", "auto",                                  \

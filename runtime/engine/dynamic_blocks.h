@@ -1,6 +1,7 @@
 // The blocks that are not served by script, and the load of all blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory_resource>
@@ -69,6 +70,21 @@ class DynamicBlocks {
     for (; !zone_.IsEnd(block) && block->begin < end; block = block->above) {
       if (block->handed_out()) function(block->begin, block->block);
     }
+  }
+  // Returns the bytes of all chunks of `chunk` bytes, a power of two, in which blocks lie that counts(address, block)
+  // accepts. O(blocks).
+  template <typename Predicate>
+  uint64_t ChunkBytes(uint64_t chunk, Predicate counts) const {
+    uint64_t bytes = 0;
+    DeviceAddress counted_to = 0;  // chunks below are counted
+    ForEach([&](DeviceAddress address, const DynamicBlock& block) {
+      if (!counts(address, block)) return;
+      const DeviceAddress from = std::max(counted_to, address & ~(chunk - 1));
+      const DeviceAddress to = (address + block.bytes + chunk - 1) & ~(chunk - 1);
+      if (to > from) bytes += to - from;
+      counted_to = std::max(counted_to, to);
+    });
+    return bytes;
   }
   // Calls function(address, block) for each block, ascending. O(blocks).
   template <typename Function>

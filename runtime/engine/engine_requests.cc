@@ -132,7 +132,7 @@ bool Engine::Impl::MayFollowScript(EngineLock& lock, const EngineRequest& reques
 // Follows the envelope's next script, or none, if one is due and nothing stands against it.
 void Engine::Impl::ChangeEnvelope() {
   if (!envelope_.change_due() || pages_.zone_pinned() || warm_.matching() || warm_.on_trial()) return;
-  scripts_.ForgetAll();
+  if (!envelope_.leaving()) scripts_.ForgetAll();
   envelope_.Change();
 }
 

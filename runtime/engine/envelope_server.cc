@@ -36,10 +36,12 @@ bool EnvelopeServer::NoteMark(uint64_t count, bool planning) {
   marks_.push_back(count);
   if (marks_.size() > kIterationsKept + 1) marks_.erase(marks_.begin());
   if (!active()) {
+    if (std::exchange(resting_, false)) return false;
     // While a script is planned, it may be the one that serves well.
     const bool may_judge = stats_->marks() >= kFirstMarks && had_script && !planning;
     learning_ = learning_ || (may_judge && JudgeScripts(asked, planned));
-    return learning_;
+    // An envelope that is ready waits until the job leaves the script.
+    return learning_ && (pending_ == nullptr || last_share_ < kWell);
   }
   hopeless_marks_ = last_share_ < kHopeless ? hopeless_marks_ + 1 : 0;
   if (hopeless_marks_ >= kHopelessMarks) {
@@ -101,11 +103,16 @@ void EnvelopeServer::Change() {
       return;
     }
   }
-  MakePlaces(*script);
+  // Mostly the script is a later one with the same placement, in the same zone.
+  const bool same_places = !places_.empty() && follower_.script()->places == script->places;
+  if (!same_places) MakePlaces(*script);
+  places_.resize(2 * script->entries.size());
+  past_ = script->past.data();
   std::vector<uint32_t> live;
   blocks_->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
     if (block.envelope_entry == kNone) return;
     live.push_back(block.envelope_entry);
+    if (same_places) return;
     ZoneBlock* const found = blocks_->zone().Find(address);
     const uint32_t index = EnvelopePlaces::PlaceIndex(block.envelope_entry, 0);
     if (found != nullptr && index < places_.size()) NoteBlock(places_.data(), index, found);
@@ -137,7 +144,7 @@ void EnvelopeServer::MakePlaces(const EnvelopeScript& script) {
     place.supports_begin = static_cast<uint32_t>(supports_.size());
     place.supports = static_cast<uint8_t>(support.places.size());
     for (const EnvelopeSupport::Place& below : support.places) {
-      supports_.push_back({address_of(below.top), below.place, IsPast(script, below.place / 2, entry)});
+      supports_.push_back({address_of(below.top), below.place});
     }
   }
 }
@@ -158,6 +165,14 @@ void EnvelopeServer::Pause() {
   SetShortUntil();
 }
 
+void EnvelopeServer::Rest() {
+  Pause();
+  learning_ = false;
+  resting_ = served_well_ = true;
+  poor_marks_ = 0;
+  judged_marks_ = judged_requests_ = judged_planned_ = 0;
+}
+
 void EnvelopeServer::GiveUp() {
   enabled_ = learning_ = false;
   leaving_ = active();
@@ -173,29 +188,23 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
   if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
   const uint64_t bytes = request.units * kBlockUnit;
   for (uint32_t which = 0; which < 2; ++which) {
-    Place& own = places_[EnvelopePlaces::PlaceIndex(entry, which)];
+    const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
+    Place& own = places_[index];
     if (own.planned == 0) continue;
     ZoneBlock* const below = Below(places_.data(), own);
-    *address = pages_->LowestAbove(below->end, Lowest(places_.data(), own, below->end), own.planned, bytes);
+    own.below = below->place;
+    *address = pages_->LowestAbove(below->end, Lowest(places_.data(), index, below->end), own.planned, bytes);
     if (below->end > *address || below->above->begin < *address + bytes) continue;  // in use
     const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy, below);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
     if (ZoneBlock* const claimed = blocks_->zone().Find(*address)) {
       own.below = claimed->below->place;
-      NoteBlock(places_.data(), EnvelopePlaces::PlaceIndex(entry, which), claimed);
+      NoteBlock(places_.data(), index, claimed);
     }
     return Placing::kPlaced;
   }
   return Placing::kInUse;
-}
-
-// Returns whether `entry` comes before `own` in every iteration, and will not come again while a block of that lives. A
-// loop may go back: what was in the way once stays up (Place::stays_up). Of another stream nothing is past: the block
-// would wait for its work.
-bool EnvelopeServer::IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const {
-  return script.positions[entry] < script.positions[own] && !script.entries[own].outlasts &&
-         !script.entries[own].OnOtherStream(script.entries[entry]);
 }
 
 void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
@@ -209,15 +218,20 @@ void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
   }
 }
 
-// Near the guess, if there is one: a few blocks up or down.
-ZoneBlock* EnvelopeServer::FindBelow(ZoneBlock* guess, DeviceAddress planned) const {
+// Near the block of the place `guess`, if it has one, or of the place below that, and so on: a few blocks up or down.
+ZoneBlock* EnvelopeServer::FindBelow(uint32_t guess, DeviceAddress planned) const {
   constexpr int kSteps = 6;
-  if (guess != nullptr && !guess->erased()) {
-    for (int step = 0; step < kSteps; ++step) {
-      if (ZoneBlocks::IsBelow(guess, planned)) return guess;
-      guess = guess->begin < planned ? guess->above : guess->below;
-      if (blocks_->zone().IsEnd(guess)) break;
+  for (int step = 0; step < kSteps && guess != kNone; ++step) {
+    ZoneBlock* block = places_[guess].live;
+    if (block == nullptr) {
+      guess = places_[guess].below;
+      continue;
     }
+    for (; step < kSteps && !blocks_->zone().IsEnd(block); ++step) {
+      if (ZoneBlocks::IsBelow(block, planned)) return block;
+      block = block->begin < planned ? block->above : block->below;
+    }
+    break;
   }
   return blocks_->zone().Below(planned);
 }
@@ -226,12 +240,18 @@ ZoneBlock* EnvelopeServer::FindBelow(ZoneBlock* guess, DeviceAddress planned) co
 bool EnvelopeServer::TryServeChoice(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept {
   const RequestSign sign = context_.Sign(units);
   EnvelopeFollower::Hypothesis next;
-  if (!follower_.Expects(sign, &next)) return false;
-  const ZoneBlock* const claimed = ClaimPlace(next.entry, units, ordinal);
+  const bool expected = follower_.Expects(sign, &next);
+  const uint32_t entry = expected ? next.entry : follower_.Look(sign);
+  if (entry == kNone) return false;
+  const ZoneBlock* const claimed = ClaimPlace(entry, sign.units, ordinal);
   if (claimed == nullptr) return false;
   *address = claimed->begin;
-  follower_.Follow(next, sign);
-  NoteShort(ordinal, next.entry);
+  if (expected) {
+    follower_.Follow(next, sign);
+  } else {
+    follower_.Go(sign);
+  }
+  NoteShort(ordinal, entry);
   return true;
 }
 

@@ -53,6 +53,10 @@ class EnvelopeServer {
   // Follows no envelope from the next call of Change on, until another script is pending: the job does not mark its
   // iterations any more.
   void Pause();
+  // The job repeats, and a script of its iteration is pending: as Pause, and scripts are judged anew.
+  void Rest();
+  // No envelope is followed after the next call of Change.
+  bool leaving() const { return leaving_; }
   // Follows no envelope from the next call of Change on, and learns none, for good: it has become too large, or the job
   // does not fit.
   void GiveUp();
@@ -102,13 +106,11 @@ class EnvelopeServer {
   struct Support {
     DeviceAddress top = 0;
     uint32_t place = 0;
-    bool past = false;  // its entry comes before, and not again while the place is in use
   };
   void MakePlaces(const EnvelopeScript& script);
-  bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) const;
-  DeviceAddress Lowest(const Place* places, const Place& place, DeviceAddress from) const;
+  DeviceAddress Lowest(const Place* places, uint32_t index, DeviceAddress from) const;
   ZoneBlock* Below(const Place* places, const Place& place) const;
-  [[gnu::noinline]] ZoneBlock* FindBelow(ZoneBlock* guess, DeviceAddress planned) const;
+  [[gnu::noinline]] ZoneBlock* FindBelow(uint32_t guess, DeviceAddress planned) const;
   [[gnu::always_inline]] ZoneBlock* ClaimPlace(uint32_t entry, uint32_t units, uint64_t ordinal) noexcept;
   [[gnu::noinline]] bool TryServeChoice(uint32_t units, uint64_t ordinal, DeviceAddress* address) noexcept;
   void NoteShort(uint64_t ordinal, uint32_t entry);
@@ -126,6 +128,7 @@ class EnvelopeServer {
   bool enabled_;
   bool learning_ = false, leaving_ = false;
   bool served_well_ = false;    // an iteration, by a script
+  bool resting_ = false;        // in this iteration a script takes over, which serves only a part of it
   uint64_t plans_at_mark_ = 0;  // made by the last mark
   // Of the iterations that are judged together: their number, their requests, and those that scripts served.
   uint64_t judged_marks_ = 0, judged_requests_ = 0, judged_planned_ = 0;
@@ -141,6 +144,7 @@ class EnvelopeServer {
   ReleaseContext context_;     // since the last request
   std::vector<Place> places_;  // by PlaceIndex
   std::vector<Support> supports_;
+  const uint8_t* past_ = nullptr;  // EnvelopeScript::past, of the script that is followed
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
@@ -152,13 +156,17 @@ class EnvelopeServer {
 // Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
 // entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
 // pages between small blocks would be used in part.
-inline DeviceAddress EnvelopeServer::Lowest(const Place* places, const Place& place, DeviceAddress from) const {
+inline DeviceAddress EnvelopeServer::Lowest(const Place* places, uint32_t index, DeviceAddress from) const {
+  const Place& place = places[index];
   DeviceAddress lowest = std::max(place.floor, from);
   const Support* support = supports_.data() + place.supports_begin;
+  uint32_t past = place.stays_up ? 0 : past_[index];
   for (const Support* const end = support + place.supports; support != end && support->top > lowest; ++support) {
-    const Place& below = places[support->place];
-    if (below.end == 0 && support->past && !place.stays_up) continue;
-    lowest = std::max(lowest, below.end - 1 < support->top ? below.end : support->top);  // 0: the top
+    const DeviceAddress below_end = places[support->place].end;
+    const bool passes = below_end == 0 && (past & 1) != 0;
+    past >>= 1;
+    if (passes) continue;
+    lowest = std::max(lowest, below_end - 1 < support->top ? below_end : support->top);  // 0: the top
   }
   return lowest;
 }
@@ -166,10 +174,10 @@ inline DeviceAddress EnvelopeServer::Lowest(const Place* places, const Place& pl
 // Returns the block below a place. Usually that of the same place as the time before.
 inline ZoneBlock* EnvelopeServer::Below(const Place* places, const Place& place) const {
   if (place.below == kNone) [[unlikely]]
-    return FindBelow(nullptr, place.planned);
+    return FindBelow(kNone, place.planned);
   ZoneBlock* const guess = places[place.below].live;
   if (guess == nullptr || !ZoneBlocks::IsBelow(guess, place.planned)) [[unlikely]]
-    return FindBelow(guess, place.planned);
+    return FindBelow(place.below, place.planned);
   return guess;
 }
 
@@ -182,7 +190,7 @@ inline ZoneBlock* EnvelopeServer::ClaimPlace(uint32_t entry, uint32_t units, uin
     Place& place = places[index];
     if (place.planned != 0) [[likely]] {
       ZoneBlock* const below = Below(places, place);
-      const DeviceAddress begin = std::min(place.planned, (Lowest(places, place, below->end) + mask) & ~mask);
+      const DeviceAddress begin = std::min(place.planned, (Lowest(places, index, below->end) + mask) & ~mask);
       const DeviceAddress end = begin + bytes;
       if ((begin & mask) != 0 || end > place.area_end) [[unlikely]]
         return nullptr;

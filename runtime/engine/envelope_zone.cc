@@ -45,15 +45,19 @@ ZoneGap EnvelopeZone::FindGap(const Arena& arena, const AddressRange& area, uint
 std::vector<AddressRange> EnvelopeZone::EmptyExtents(const Arena& arena, uint64_t chunks) const {
   std::vector<AddressRange> empty;
   const ZoneBlock* below = live_->highest();
-  for (DeviceAddress end = range_.begin + range_.bytes, begin = end; end > range_.begin && chunks > 0; end = begin) {
+  DeviceAddress end = range_.begin + range_.bytes;
+  while (chunks > 0 && (end = arena.MappedEnd(range_.begin, end)) > range_.begin) {
     const AddressRange extent = arena.ExtentAt(end - 1);
-    begin = extent.begin;
+    const DeviceAddress begin = extent.begin;
     while (!live_->IsEnd(below) && below->begin >= end) below = below->below;
     const bool used = below->end > begin;
-    if (used || !arena.Mapped(begin, arena.chunk())) continue;
-    if (empty.empty() || empty.back().begin != end) empty.push_back({end, 0});
-    empty.back() = {begin, empty.back().bytes + extent.bytes};
-    chunks -= std::min(chunks, extent.bytes / arena.chunk());
+    if (!used) {
+      if (empty.empty() || empty.back().begin != end) empty.push_back({end, 0});
+      empty.back() = {begin, empty.back().bytes + extent.bytes};
+      chunks -= std::min(chunks, extent.bytes / arena.chunk());
+    }
+    // All extents from that of the block's beginning on are used.
+    end = used ? std::min(begin, arena.ExtentAt(std::max(below->begin, range_.begin)).begin) : begin;
   }
   return empty;
 }

@@ -361,7 +361,32 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
 
 // --- giving back ----------------------------------------------------------------------------------------------------
 
-bool PageManager::NeedsHousekeeping() const { return !fully_mapped() || growth_ == Growth::kEarlier; }
+bool PageManager::NeedsHousekeeping() const {
+  return !fully_mapped() || growth_ == Growth::kEarlier || ZoneIsTooHigh();
+}
+
+bool PageManager::ZoneIsTooHigh() const {
+  constexpr int kTries = 4;
+  return follower_->active() && zone_mapped_ > ZoneInUse().bytes && zone_lowerings_ < kTries;
+}
+
+// A zone that was taken back has pages above the script's height. They go to the pool, unless blocks lie there.
+// O(chunks of the zone + blocks of the script).
+void PageManager::LowerZone(PageScope& scope, const GrowthPolicy& policy) {
+  ++zone_lowerings_;
+  if (policy.takes_turns) return;                                                     // a higher script may come back
+  const AddressRange highest = arena_.ExtentAt(zone_.begin + ZoneInUse().bytes - 1);  // that the script uses
+  const DeviceAddress top = highest.begin + highest.bytes;
+  PageWork work = wait_.BoundedWork();
+  std::vector<AddressRange> above;
+  for (const AddressRange& range : EmptyInZone(UINT64_MAX)) {
+    const DeviceAddress end = range.begin + range.bytes, begin = std::max(range.begin, top);
+    if (begin < end) above.push_back({begin, end - begin});
+  }
+  TakeFromZone(above, &work);
+  if (!work.take_zone.empty()) scope.Run(&work);
+  if (arena_.MappedEnd(top, zone_.begin + zone_.bytes) <= top) zone_mapped_ = 0;
+}
 
 // Something that recurs, such as an evaluation, takes a few pages each time. To give them back each time costs a wait
 // for the device, and new pages the next time.
@@ -378,6 +403,7 @@ void PageManager::Housekeep(EngineLock& lock, const GrowthPolicy& policy) {
   if (!follower_->active()) return;
   const uint64_t calls = arena_.driver_calls();
   if (follower_->UnmappedEntries() > 0) MapFromFreePages(scope, policy);
+  if (ZoneIsTooHigh()) LowerZone(scope, policy);
   PageWork trim = wait_.BoundedWork();
   if (arena_.BeginTrim(&trim)) {
     if (policy.steady && KeepsIdle(trim)) {

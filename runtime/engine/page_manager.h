@@ -212,6 +212,8 @@ class PageManager {
   uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
   std::vector<AddressRange> EmptyInZone(uint64_t chunks) const;
   void TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work);
+  bool ZoneIsTooHigh() const;
+  void LowerZone(PageScope& scope, const GrowthPolicy& policy);
   bool KeepsIdle(const PageWork& trim);
   void NoteReserved();
 
@@ -235,6 +237,8 @@ class PageManager {
   MapState map_state_ = MapState::kPartial;
   Growth growth_ = Growth::kUnchanged;
   uint64_t zone_used_ = 0;
+  uint64_t zone_mapped_ = 0;    // bytes up to the last page of a zone when it was taken back; 0: none of it is idle
+  int zone_lowerings_ = 0;      // tries of LowerZone since the script was started
   uint64_t zone_searches_ = 0;  // of PlaceInZone since the script was started
   uint64_t small_trims_ = 0;    // of Housekeep, steady: times that only few pages were idle
   uint64_t capacity_seen_ = 0;

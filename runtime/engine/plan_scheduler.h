@@ -14,6 +14,7 @@
 #include "runtime/engine/engine_stats.h"
 #include "runtime/engine/envelope_server.h"
 #include "runtime/engine/page_manager.h"
+#include "runtime/engine/rest_watch.h"
 #include "runtime/engine/script_switcher.h"
 #include "runtime/engine/spill_policy.h"
 #include "runtime/script/envelope_learner.h"
@@ -79,6 +80,7 @@ class PlanScheduler {
 
   bool Post(PlanJob job, uint64_t replans = 0);
   void PostEnvelope();
+  bool NoteRest(uint64_t count);
   bool Marked(uint64_t count) const;
   bool LoopOfIteration(const Script* script) const;
   uint64_t DetectionInterval(uint64_t count) const;
@@ -118,6 +120,7 @@ class PlanScheduler {
   uint64_t marked_length_ = 0;   // requests between the last two
   uint64_t longest_marked_ = 0;  // ... at most, lately: a short iteration says little about the next one
   uint64_t placements_ = 0;      // of the envelope
+  RestWatch rest_;               // of the envelope
   uint64_t divergences_at_mark_ = 0;
   uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again
   uint64_t job_replans_ = 0;    // number of the script whose requests the current job has; 0: none

@@ -8,7 +8,7 @@
 namespace hotpack {
 
 bool PageManager::TakeZone(const Script& script) {
-  zone_used_ = 0;
+  zone_used_ = zone_mapped_ = 0;
   return TakeAddresses(script.height_bytes);
 }
 
@@ -43,6 +43,7 @@ bool PageManager::RetakeZone(const Script& script, uint64_t count) {
   if (!arena_.RetakeZone(last_zone_, used)) return false;
   zone_ = std::exchange(last_zone_, AddressRange{});
   zone_used_ = 0;
+  zone_mapped_ = arena_.MappedEnd(zone_.begin, zone_.begin + zone_.bytes) - zone_.begin;
   retaken_ = true;
   return true;
 }
@@ -71,6 +72,7 @@ void PageManager::BeginScript() {
   MarkMappedEntries();
   map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
   zone_searches_ = 0;
+  zone_lowerings_ = 0;
   EndWait();
   arena_.NewEpoch();  // free chunks that the next iteration does not use are given back at its end
 }

@@ -109,6 +109,7 @@ class Arena {
   // As ExtentTable has them.
   uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const { return extents_.MissingChunks(begin, end); }
   AddressRange ExtentAt(DeviceAddress address) const { return extents_.ExtentAt(address); }
+  DeviceAddress MappedEnd(DeviceAddress begin, DeviceAddress end) const { return extents_.MappedEnd(begin, end); }
   ChunkHandle HandleAt(DeviceAddress address) const { return extents_.HandleAt(address); }
 
   // Returns the memory that `kept` blocks (ascending) leave free in their extents. It is held as long as these blocks

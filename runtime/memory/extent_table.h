@@ -51,6 +51,14 @@ class ExtentTable {
     for (uint64_t c = IndexOf(begin), last = IndexOf(end - 1); c <= last; ++c) missing += handle_[c] == 0;
     return missing;
   }
+  // Returns the end of the highest chunk in [begin, end) that has pages; `begin`: none has. Requires boundaries
+  // of chunks.
+  DeviceAddress MappedEnd(DeviceAddress begin, DeviceAddress end) const {
+    const uint64_t first = IndexOf(begin);
+    uint64_t after = IndexOf(end);
+    while (after > first && handle_[after - 1] == 0) --after;
+    return base_ + after * chunk_;
+  }
   bool AnyLarge() const { return any_large_; }  // an extent of several chunks has been mapped so far
 
   void Register(const MappedExtent& mapped);

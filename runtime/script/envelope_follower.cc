@@ -13,7 +13,7 @@ constexpr double kMargin = 6;     // hypotheses this far below the best one do n
 constexpr double kLost = 40;      // ... are given up
 constexpr int kAheadEntries = 3;  // that a hypothesis may skip
 constexpr int kPossible = 2;      // ... at which a successor may be meant
-constexpr int kBetweenSizes = 2, kOtherSize = -5;
+constexpr int kBetweenSizes = 2;
 constexpr int kBusyCost = 10;
 constexpr int kStayCost = 4, kSkipCost = 3, kSearchCost = 5;
 constexpr size_t kCandidates = 400;  // that it looks at
@@ -30,6 +30,10 @@ void EnvelopeFollower::Continue(std::shared_ptr<const EnvelopeScript> script, co
   steps_ = script_->steps.data();
   live_.assign(script_->entries.size(), 0);
   slots_.resize(script_->entries.size());
+  next_.resize(script_->entries.size());
+  candidates_.reserve(kCandidates);
+  others_.reserve(kCandidates);
+  looked_.valid = false;
   for (const uint32_t entry : live) ++live_[entry];
   if (beam_size_ > 0 || script_->last_entry == kNone) return;
   beam_[0] = {script_->last_entry, script_->branch, kStart};
@@ -44,9 +48,15 @@ void EnvelopeFollower::Stop() {
   past_count_ = 0;
 }
 
-int EnvelopeFollower::SizeScore(const EnvelopeStep& step, uint32_t units) const {
-  if (units == step.last_units) return kSeenSize;
-  if (step.fixed) return kOtherSize;
+// Whether its score is 1 or more: within 0.5 ... 1.6 times the sizes seen, of which there are several.
+inline bool EnvelopeFollower::IsNearSize(const EnvelopeStep& step, uint32_t units) {
+  if (step.fixed) return units == step.last_units;
+  const uint64_t asked = units;
+  return 2 * asked >= step.min_units && 5 * asked <= 8 * uint64_t{step.max_units};
+}
+
+// Of a size that is not the entry's last one.
+int EnvelopeFollower::VaryingSizeScore(const EnvelopeStep& step, uint32_t units) const {
   if (units <= step.max_units && units >= step.min_units) {  // it may have been seen
     if ((step.sizes_seen & EnvelopeStep::Bit(units)) == 0) return kBetweenSizes;
     const uint32_t* size = script_->sizes.data() + step.first_size;
@@ -57,28 +67,35 @@ int EnvelopeFollower::SizeScore(const EnvelopeStep& step, uint32_t units) const 
     }
     return *size == units ? kSeenSize : kBetweenSizes;
   }
-  // Within 0.5 ... 1.6 times the nearest size, or 0.2 ... 4 times.
+  if (IsNearSize(step, units)) return 1;
+  // Within 0.2 ... 4 times the nearest size.
   const uint64_t asked = units, nearest = units > step.max_units ? step.max_units : step.min_units;
-  if (2 * asked >= nearest && 5 * asked <= 8 * nearest) return 1;
   return 5 * asked > nearest && asked < 4 * nearest ? -1 : -4;
 }
 
 // Of a context that is not the entry's last new one.
-int EnvelopeFollower::ContextScore(const EnvelopeStep& step, const RequestSign& sign) const {
+inline int EnvelopeFollower::ContextScore(const EnvelopeStep& step, const RequestSign& sign) const {
   if ((step.contexts_seen & EnvelopeStep::Bit(sign.context)) != 0) {
     const uint64_t* const contexts = script_->contexts.data() + step.first_context;
     if (std::find(contexts, contexts + step.contexts, sign.context) != contexts + step.contexts) return kSeenContext;
   }
+  if ((step.releases_seen & EnvelopeStep::ReleasesBit(sign.releases)) == 0) return -3;
+  if (sign.releases < EnvelopeStep::kManyReleases) return 0;
   const uint32_t* const releases = script_->releases.data() + step.first_release;
   return std::find(releases, releases + step.releases, sign.releases) != releases + step.releases ? 0 : -3;
 }
 
 // How well the request fits the entry, in itself.
-inline int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
+[[gnu::always_inline]] inline int EnvelopeFollower::Score(uint32_t entry, const RequestSign& sign) const {
+  return PastScore(entry, sign) - (Busy(entry) ? kBusyCost : 0);
+}
+
+// The same for a request that was served, perhaps by this entry, whose block may be live.
+[[gnu::always_inline]] inline int EnvelopeFollower::PastScore(uint32_t entry, const RequestSign& sign) const {
   const EnvelopeStep& step = steps_[entry];
-  const int by_size = sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units);
+  const int by_size = SizeScore(step, sign.units);
   const int by_context = sign.context == step.context ? kSeenContext : ContextScore(step, sign);
-  return by_size + by_context - (Busy(entry) ? kBusyCost : 0);
+  return by_size + by_context;
 }
 
 // Of the only likely position's successors: the one that the request looks like as it always did, if no other one may
@@ -104,20 +121,20 @@ bool EnvelopeFollower::Chooses(const RequestSign& sign, Hypothesis* next) const 
 }
 
 // Adds a hypothesis to next_. Of each entry, the best one is kept. Lost ones are left out.
-inline void EnvelopeFollower::Offer(uint32_t entry, double score, uint32_t branch) {
+[[gnu::always_inline]] inline void EnvelopeFollower::Offer(uint32_t entry, double score, uint32_t branch) {
   if (score < best_ - kLost) return;
   best_ = std::max(best_, score);
   uint32_t& slot = slots_[entry];
-  if (slot >= next_.size() || next_[slot].entry != entry) {
-    slot = static_cast<uint32_t>(next_.size());
-    next_.push_back({entry, branch, score});
+  if (slot >= next_size_ || next_[slot].entry != entry) {
+    slot = static_cast<uint32_t>(next_size_);
+    next_[next_size_++] = {entry, branch, score};
   } else if (score > next_[slot].score) {
     next_[slot] = {entry, branch, score};
   }
 }
 
-// Adds where the hypothesis may lead. Returns how well the best successor fits.
-int EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign) {
+// Adds the successors, where there are several. Returns how well the best one fits.
+int EnvelopeFollower::SpreadChoices(const Hypothesis& from, const RequestSign& sign) {
   const EnvelopeFork& fork = script_->forks[from.entry];
   const EnvelopeChoice* const choices = script_->choices.data() + fork.first_choice;
   const uint32_t* const branches = script_->branches.data() + fork.first_branch;
@@ -133,6 +150,20 @@ int EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign) {
     const double chance = chances != nullptr ? chances[i] : choice.chance;
     Offer(choice.entry, before + fit + chance, EnvelopeScript::NextBranch(fork, choice, from.branch));
   }
+  return best_here;
+}
+
+// Adds where the hypothesis may lead. Returns how well the best successor fits.
+inline int EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign) {
+  const double before = from.score * kDecay;
+  const uint32_t only = steps_[from.entry].successor;  // its chance is 1
+  int best_here = -kBusyCost;
+  if (only == kNone) {
+    best_here = SpreadChoices(from, sign);
+  } else {
+    best_here = Score(only, sign);
+    Offer(only, before + best_here, from.branch);
+  }
   if (best_here >= kFits) return best_here;
   const auto& order = script_->order;
   size_t position = script_->positions[from.entry];
@@ -146,13 +177,39 @@ int EnvelopeFollower::Spread(const Hypothesis& from, const RequestSign& sign) {
   return best_here;
 }
 
+// Adds where the beam may lead. Returns how well the best successor fits.
+int EnvelopeFollower::SpreadBeam(const RequestSign& sign) {
+  next_size_ = 0;
+  best_ = -std::numeric_limits<double>::infinity();
+  int best = -kBusyCost;
+  for (const Hypothesis& from : Beam()) best = std::max(best, Spread(from, sign));
+  return best;
+}
+
+// Collects the entries that fit the request, those that fit it best first.
+void EnvelopeFollower::FindCandidates(const RequestSign& sign) {
+  candidates_.clear();
+  others_.clear();
+  const auto add = [&](uint32_t entry, int fit) {
+    if (fit >= kFits) (fit == kSeenSize + kSeenContext ? candidates_ : others_).push_back({entry, fit});
+  };
+  const std::span<const uint32_t> by_context = script_->by_context.Find(sign.context);
+  const size_t of_context = std::min(by_context.size(), kCandidates);
+  for (const uint32_t entry : by_context.first(of_context)) {
+    const EnvelopeStep& step = steps_[entry];
+    if (IsNearSize(step, sign.units) && !Busy(entry)) add(entry, kSeenContext + SizeScore(step, sign.units));
+  }
+  const std::span<const uint32_t> by_units = script_->by_units.Find(sign.units);
+  for (const uint32_t entry : by_units.first(std::min(by_units.size(), kCandidates - of_context))) {
+    const EnvelopeStep& step = steps_[entry];
+    if (step.context != sign.context && !Busy(entry)) add(entry, kSeenSize + ContextScore(step, sign));
+  }
+  candidates_.insert(candidates_.end(), others_.begin(), others_.end());
+}
+
 // Adds all entries that fit, as likely as the requests before fit the entries before.
 void EnvelopeFollower::Search(const RequestSign& sign) {
-  candidates_.clear();
-  for (const auto& entries : {script_->by_context.Find(sign.context), script_->by_units.Find(sign.units)}) {
-    const size_t count = std::min(entries.size(), kCandidates - candidates_.size());
-    candidates_.insert(candidates_.end(), entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(count));
-  }
+  FindCandidates(sign);
   const size_t past = std::min<size_t>(past_count_, kPast);
   std::array<double, kPast + 1> weights, most;  // of the request so many before; the most that those further back add
   weights[0] = 1;
@@ -161,18 +218,16 @@ void EnvelopeFollower::Search(const RequestSign& sign) {
   for (size_t back = past; back > 0; --back) most[back - 1] = most[back] + weights[back] * (kSeenSize + kSeenContext);
   constexpr double kRounding = 1e-6;
   const auto& order = script_->order;
-  for (const uint32_t entry : candidates_) {
-    const int fit = Score(entry, sign);
-    if (fit < kFits) continue;
-    double score = fit;
-    size_t position = script_->positions[entry];
+  for (const Candidate& candidate : candidates_) {
+    double score = candidate.fit;
+    size_t position = script_->positions[candidate.entry];
     const double needed = best_ - kLost + kSearchCost - kRounding;
     bool lost = false;
     for (size_t back = 1; back <= past && position > 0 && !lost; ++back) {
-      score += weights[back] * std::max(-kStayCost, Score(order[--position], Past(back)));
+      score += weights[back] * std::max(-kStayCost, PastScore(order[--position], Past(back)));
       lost = score + most[back] < needed;
     }
-    if (!lost) Offer(entry, score - kSearchCost, 0);
+    if (!lost) Offer(candidate.entry, score - kSearchCost, 0);
   }
 }
 
@@ -181,14 +236,35 @@ void EnvelopeFollower::Keep() {
   const auto better = [](const Hypothesis& a, const Hypothesis& b) {
     return a.score != b.score ? a.score > b.score : a.entry < b.entry;
   };
-  beam_size_ = 0;
-  for (const Hypothesis& each : next_) {
+  kept_size_ = 0;
+  for (size_t i = 0; i < next_size_; ++i) {
+    const Hypothesis each = next_[i];
     if (each.score < best_ - kLost) continue;
-    if (beam_size_ == kBeam && !better(each, beam_[kBeam - 1])) continue;
-    size_t at = beam_size_ < kBeam ? beam_size_++ : kBeam - 1;
-    for (; at > 0 && better(each, beam_[at - 1]); --at) beam_[at] = beam_[at - 1];
-    beam_[at] = each;
+    if (kept_size_ == kBeam && !better(each, kept_[kBeam - 1])) continue;
+    size_t at = kept_size_ < kBeam ? kept_size_++ : kBeam - 1;
+    for (; at > 0 && better(each, kept_[at - 1]); --at) kept_[at] = kept_[at - 1];
+    kept_[at] = each;
   }
+}
+
+// Returns the entry of the best one of kept_ that may answer the request, or kNone.
+inline uint32_t EnvelopeFollower::Answer(const RequestSign& sign) const {
+  for (size_t i = 0; i < kept_size_; ++i) {
+    const Hypothesis& each = kept_[i];
+    if (each.score < kept_[0].score - kMargin) break;
+    if (Busy(each.entry)) continue;
+    if (Score(each.entry, sign) >= 1 || SizeScore(steps_[each.entry], sign.units) >= 1) return each.entry;
+  }
+  return kNone;
+}
+
+uint32_t EnvelopeFollower::Look(const RequestSign& sign) {
+  if (looked_.valid && looked_.sign == sign) return looked_.entry;
+  const bool search = SpreadBeam(sign) < kFits;
+  if (search) Search(sign);
+  Keep();
+  looked_ = {true, search, sign, Answer(sign)};
+  return looked_.entry;
 }
 
 std::vector<uint32_t> EnvelopeFollower::Alternatives() {
@@ -206,23 +282,9 @@ uint32_t EnvelopeFollower::Next(const RequestSign& sign) {
     Follow(next, sign);
     return next.entry;
   }
-  ++figures_.beam;
-  next_.clear();
-  best_ = -std::numeric_limits<double>::infinity();
-  int best = -kBusyCost;
-  for (const Hypothesis& from : Beam()) best = std::max(best, Spread(from, sign));
-  if (best < kFits) {
-    ++figures_.searches;
-    Search(sign);
-  }
-  Keep();
-  Remember(sign);
-  for (const Hypothesis& each : Beam()) {
-    if (each.score < beam_[0].score - kMargin) break;
-    if (Busy(each.entry)) continue;
-    if (Score(each.entry, sign) >= 1 || SizeScore(steps_[each.entry], sign.units) >= 1) return each.entry;
-  }
-  return kNone;
+  const uint32_t entry = Look(sign);
+  Go(sign);
+  return entry;
 }
 
 }  // namespace hotpack

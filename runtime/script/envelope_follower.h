@@ -2,6 +2,7 @@
 // the job is.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -54,7 +55,7 @@ class EnvelopeFollower {
     const EnvelopeStep& step = steps[entry];
     if (step.context != sign.context || live_[entry] > (step.overlaps ? 1u : 0u)) [[unlikely]]
       return kNone;
-    *fit = kSeenContext + (sign.units == step.last_units ? kSeenSize : SizeScore(step, sign.units));
+    *fit = kSeenContext + SizeScore(step, sign.units);
     return *fit >= kFits ? entry : kNone;
   }
   // Goes on to what Expects returned for the request, as Next does.
@@ -68,6 +69,18 @@ class EnvelopeFollower {
   void FollowSuccessor(uint32_t entry, int fit, const RequestSign& sign) {
     Follow({entry, beam_[0].branch, beam_[0].score * kDecay + fit}, sign);
   }
+  // The same for a request that Expects does not answer. Returns the entry; kNone: none is likely. Changes nothing but
+  // what Go needs, and uses no heap. O(beam · successors), or O(candidates) if no expected one fits.
+  uint32_t Look(const RequestSign& sign);
+  // Goes on to what Look returned.
+  void Go(const RequestSign& sign) {
+    ++figures_.beam;
+    figures_.searches += looked_.searched ? 1 : 0;
+    std::copy_n(kept_.begin(), kept_size_, beam_.begin());
+    beam_size_ = kept_size_;
+    looked_.valid = false;
+    Remember(sign);
+  }
 
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
   // those that were seen with its size. At most kAlternatives. O(beam + entries of the size).
@@ -78,13 +91,17 @@ class EnvelopeFollower {
   void ForEachAlternative(Function function);
 
   // A block of the entry was placed, or released. An entry is no candidate while all its places are in use.
-  void Placed(uint32_t entry) { ++live_[entry]; }
+  void Placed(uint32_t entry) {
+    ++live_[entry];
+    looked_.valid = false;
+  }
   void Released(uint32_t entry) {
     if (entry < live_.size()) ReleasedKnown(entry);
   }
   // The same, of an entry of the script that is followed.
   void ReleasedKnown(uint32_t entry) {
     if (live_[entry] > 0) --live_[entry];
+    looked_.valid = false;
   }
 
   // Requests since the start that the expected entry answered, that needed the beam, and that needed a search.
@@ -98,18 +115,28 @@ class EnvelopeFollower {
   static constexpr size_t kPast = 16;     // requests that a search compares
   static constexpr double kDecay = 0.93;  // of a hypothesis's score, at each request
   static constexpr int kFits = 4;         // a local score at which nothing else is looked for
-  static constexpr int kSeenSize = 4, kSeenContext = 3;
+  static constexpr int kSeenSize = 4, kSeenContext = 3, kOtherSize = -5;
 
   bool Busy(uint32_t entry) const { return live_[entry] > (steps_[entry].overlaps ? 1u : 0u); }
   std::span<const Hypothesis> Beam() const { return {beam_.data(), beam_size_}; }
   bool Chooses(const RequestSign& sign, Hypothesis* next) const;
-  int SizeScore(const EnvelopeStep& step, uint32_t units) const;
+  [[gnu::always_inline]] int SizeScore(const EnvelopeStep& step, uint32_t units) const {
+    if (units == step.last_units) return kSeenSize;
+    return step.fixed ? kOtherSize : VaryingSizeScore(step, units);
+  }
+  static bool IsNearSize(const EnvelopeStep& step, uint32_t units);
+  int VaryingSizeScore(const EnvelopeStep& step, uint32_t units) const;
   int ContextScore(const EnvelopeStep& step, const RequestSign& sign) const;
+  int PastScore(uint32_t entry, const RequestSign& sign) const;
   int Score(uint32_t entry, const RequestSign& sign) const;
   void Offer(uint32_t entry, double score, uint32_t branch);
+  int SpreadChoices(const Hypothesis& from, const RequestSign& sign);
   int Spread(const Hypothesis& from, const RequestSign& sign);
+  int SpreadBeam(const RequestSign& sign);
+  void FindCandidates(const RequestSign& sign);
   void Search(const RequestSign& sign);
   void Keep();
+  uint32_t Answer(const RequestSign& sign) const;
   void Remember(const RequestSign& sign) { past_[past_count_++ % kPast] = sign; }
   // The request `back` requests before the next one, from 1.
   const RequestSign& Past(size_t back) const { return past_[(past_count_ - back) % kPast]; }
@@ -119,12 +146,27 @@ class EnvelopeFollower {
   std::vector<uint32_t> live_;           // blocks, by entry
   std::array<Hypothesis, kBeam> beam_;   // beam_size_ of them, the best one first
   size_t beam_size_ = 0;
-  std::vector<Hypothesis> next_;
+  std::array<Hypothesis, kBeam> kept_;  // the beam after a request, until it is taken
+  size_t kept_size_ = 0;
+  // The last call of Look, while its answer holds.
+  struct Looked {
+    bool valid = false, searched = false;
+    RequestSign sign;
+    uint32_t entry = kNone;
+  };
+  Looked looked_;
+  std::vector<Hypothesis> next_;  // next_size_ of them, one for an entry
+  size_t next_size_ = 0;
   double best_ = 0;              // score of next_
   std::vector<uint32_t> slots_;  // by entry: its index in next_, or in tried_, if that has the entry there
-  std::vector<uint32_t> tried_, candidates_;
-  std::array<RequestSign, kPast> past_;  // the last requests, a ring
-  uint64_t past_count_ = 0;              // since the start
+  std::vector<uint32_t> tried_;
+  struct Candidate {
+    uint32_t entry = 0;
+    int fit = 0;  // in itself
+  };
+  std::vector<Candidate> candidates_, others_;  // of a search
+  std::array<RequestSign, kPast> past_;         // the last requests, a ring
+  uint64_t past_count_ = 0;                     // since the start
   Figures figures_;
 };
 

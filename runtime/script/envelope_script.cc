@@ -23,7 +23,8 @@ uint64_t ScriptBytes(const EnvelopeScript& script) {
   uint64_t bytes = sizeof(script) + BytesOf(script.steps) + BytesOf(script.forks) + BytesOf(script.choices) +
                    BytesOf(script.branches) + BytesOf(script.chances) + BytesOf(script.sizes) +
                    BytesOf(script.contexts) + BytesOf(script.releases) + BytesOf(script.order) +
-                   BytesOf(script.positions) + script.by_context.HostBytes() + script.by_units.HostBytes();
+                   BytesOf(script.positions) + BytesOf(script.past) + script.by_context.HostBytes() +
+                   script.by_units.HostBytes();
   for (const EnvelopeEntry& entry : script.entries) bytes += entry.HostBytes();
   if (script.places == nullptr) return bytes;
   bytes += BytesOf(script.places->by_entry);
@@ -50,6 +51,7 @@ void AddStep(bool overlaps, EnvelopeScript* script) {
   step.fixed = entry.requests >= kSeen && entry.changes == 0;
   step.overlaps = overlaps;
   for (const uint64_t context : entry.contexts) step.contexts_seen |= EnvelopeStep::Bit(context);
+  for (const uint32_t releases : entry.releases) step.releases_seen |= EnvelopeStep::ReleasesBit(releases);
   for (const uint32_t units : entry.sizes) step.sizes_seen |= EnvelopeStep::Bit(units);
   script->sizes.insert(script->sizes.end(), entry.sizes.begin(), entry.sizes.end());
   std::sort(script->sizes.begin() + step.first_size, script->sizes.end());
@@ -104,6 +106,23 @@ void AddFork(EnvelopeScript* script) {
     }
   }
   script->forks.push_back(fork);
+}
+
+bool IsPast(const EnvelopeScript& script, uint32_t entry, uint32_t own) {
+  return script.positions[entry] < script.positions[own] && !script.entries[own].outlasts &&
+         !script.entries[own].OnOtherStream(script.entries[entry]);
+}
+
+void AddPast(EnvelopeScript* script) {
+  static_assert(EnvelopePlaces::kSupports <= 8, "a bit each");
+  const std::vector<EnvelopeSupport>& supports = script->places->supports;
+  script->past.assign(2 * script->entries.size(), 0);
+  for (uint32_t index = 0; index < supports.size(); ++index) {
+    const std::vector<EnvelopeSupport::Place>& places = supports[index].places;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (IsPast(*script, places[i].place / 2, index / 2)) script->past[index] |= static_cast<uint8_t>(1u << i);
+    }
+  }
 }
 
 }  // namespace
@@ -189,6 +208,7 @@ std::shared_ptr<const EnvelopeScript> MakeEnvelopeScript(const Envelope& envelop
   }
   script->by_context.Finish();
   script->by_units.Finish();
+  if (script->places != nullptr) AddPast(script.get());
   script->host_bytes = ScriptBytes(*script) + envelope.HostBytes();
   return script;
 }

@@ -65,12 +65,17 @@ struct EnvelopeStep {
   uint32_t first_size = 0, first_context = 0, first_release = 0;  // in EnvelopeScript::sizes, ::contexts, ::releases
   uint16_t sizes = 0;                                             // their numbers
   uint8_t contexts = 0, releases = 0;
-  bool fixed = false;     // the entry's size has never changed
-  bool overlaps = false;  // two of its blocks were live at once: LiveMoments::Overlaps
+  uint32_t releases_seen = 0;  // a bit each: ReleasesBit
+  bool fixed = false;          // the entry's size has never changed
+  bool overlaps = false;       // two of its blocks were live at once: LiveMoments::Overlaps
 
   // A value that was seen has its bit. One whose bit is missing need not be looked for.
   static uint64_t Bit(uint64_t value) { return uint64_t{1} << (value * 0x9E3779B97F4A7C15u >> 58); }
+  // Numbers of releases from kManyReleases on share a bit.
+  static constexpr uint32_t kManyReleases = 31;
+  static uint32_t ReleasesBit(uint32_t releases) { return 1u << (releases < kManyReleases ? releases : kManyReleases); }
 };
+static_assert(sizeof(EnvelopeStep) == 64);
 
 // An entry's successors, with what a choice of each of them costs. Successors are EnvelopeScript::choices, from
 // first_choice on. Of each branch that was seen there, one chance for each of them lies in EnvelopeScript::chances. An
@@ -111,7 +116,11 @@ struct EnvelopeScript {
   std::vector<uint32_t> releases;          // the same
   std::vector<uint32_t> order, positions;  // as in Envelope
   uint32_t last_entry = kNone, branch = 0;
-  EnvelopeIndex by_context, by_units;            // entries that were seen with it
+  EnvelopeIndex by_context, by_units;  // entries that were seen with it
+  // By PlaceIndex, a bit for each of EnvelopeSupport::places: its entry comes before that of the place in every
+  // iteration, and not again while a block of that lives. A loop may go back. Of another stream nothing is past: the
+  // block would wait for its work.
+  std::vector<uint8_t> past;
   std::shared_ptr<const EnvelopePlaces> places;  // null: none are planned
   uint64_t host_bytes = 0;  // of the host's memory, about: this and the envelope that the planner goes on with
 

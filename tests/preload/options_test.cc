@@ -73,6 +73,16 @@ TEST(OptionTable, ADefaultIsAValueOrNone) {
   }
 }
 
+TEST(OptionTable, Algorithms) {
+  Options options;
+  for (const char* value : {"search", "chen", "echo", "dtr", "knapsack", "dqn", "memonger", "superneurons", "tflms"}) {
+    EXPECT_TRUE(ParseAlgorithm(value, &options)) << value;
+  }
+  for (const char* value : {"", "auto", "Chen", "chen,echo", "checkmate"}) {
+    EXPECT_FALSE(ParseAlgorithm(value, &options)) << value;
+  }
+}
+
 TEST(OptionTable, Budgets) {
   Options options;
   for (const char* value : {"7.5GiB", "300M", "24GB", "60%", "0.5%", "100%", "activations:50%", "0", "none"}) {

@@ -44,11 +44,11 @@ failing_calls() {
   LD_LIBRARY_PATH="$build_dir/lib/simgpu" LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
     timeout 300 "$build_dir/tests/every_call" -x "$failing_seeds" 900 any@libmutant 1
 }
-# Each of hotpack's changes of the context refused in turn.
+# Each of hotpack's calls of $refused, which changes the context, refused in turn.
 refused_contexts() {
   local call
   for call in 1 2 3 4 5 6; do
-    LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_FAIL="cuCtxPushCurrent@libmutant:$call" \
+    LD_LIBRARY_PATH="$build_dir/lib/simgpu" SIMGPU_FAIL="$refused@libmutant:$call" \
       LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
       timeout 300 "$build_dir/tests/preload/contexts_client" other_work || return
   done
@@ -150,6 +150,16 @@ pool_programs() {
     pool_program captured_request HOTPACK=0 && five_times pool_program captured_again HOTPACK=0 SIMGPU_DELAY=200
 }
 
+# Headers with the sources that have code of the lines below.
+follower="runtime/script/follower.h runtime/engine/engine.cc runtime/engine/engine_requests.cc runtime/script/follower.cc"
+event_ring="preload/streams/event_ring.h preload/streams/context_events.cc preload/streams/used_streams.cc"
+page_wait="runtime/engine/page_wait.h runtime/engine/envelope_pages.cc runtime/engine/page_manager.cc"
+cuda_driver="runtime/memory/cuda_driver.h runtime/memory/cuda_device_memory.cc runtime/memory/plain_device_memory.cc"
+cuda_driver+=" preload/capi/share.cc preload/hooks/context_hooks.cc preload/hooks/graph_copies.cc preload/serve/allocate.cc"
+cuda_driver+=" preload/serve/arena_factory.cc preload/serve/driver_blocks.cc preload/streams/context_events.cc"
+cuda_driver+=" preload/streams/green_contexts.cc preload/streams/stream_contexts.cc preload/streams/stream_edges.cc"
+cuda_driver+=" preload/streams/used_streams.cc"
+
 check=all_programs
 unbroken "unchanged" runtime/memory/arena.cc "// --- commit ----------------------------------------------------------------------------------------------------------" ""
 check=random_programs
@@ -176,7 +186,7 @@ check=streams_that_go
 mutant "no event edge, a stream that is gone" preload/streams/stream_order.cc \
   "if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);" ""
 check=random_programs
-mutant "no event edge, an older event" preload/streams/event_ring.h \
+mutant "no event edge, an older event" "$event_ring" \
   "if (ticks[k] == kBusy || ticks[k] < tick || ticks[k] == 0) continue;" "if (ticks[k] == kBusy || ticks[k] == 0) continue;"
 # Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
 mutant "late stream ignored, what was released before it" preload/streams/stream_order.cc \
@@ -191,7 +201,7 @@ mutant "late stream ignored, that there are several now" preload/streams/stream_
 mutant "late stream ignored, per thread" preload/hooks/work_hooks.cc \
   '" movl $1, hotpack_per_thread_stream_used(%rip)\n"         \' '" nop\n" \'
 # No overlap check: the script's places are taken for granted.
-mutant "no overlap check, predecessors" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
+mutant "no overlap check, predecessors" "$follower" "cell.pending += cell.predecessors;" ""
 mutant "no overlap check, holes" runtime/script/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
 mutant "no overlap check, blocks beside the script" runtime/script/follower.cc "cells_[i].pending |= kForeignBit;" ""
 # No carried block: what lives across the boundary is forgotten.
@@ -212,17 +222,17 @@ check=failing_calls
 failing_seeds=14
 unbroken "failing calls, unchanged" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" \
   "if (result != CUDA_SUCCESS) return nullptr;  "
-check=refused_contexts
+check=refused_contexts refused=cuCtxPushCurrent
 unbroken "refused contexts, unchanged" preload/process/current_scope.h "current_ = pushed_;" "current_ = pushed_;  "
 mutant "a context that did not become current taken for current" preload/process/current_scope.h "current_ = pushed_;" ""
-check=failing_calls
-failing_seeds=14-21
+check=failing_calls failing_seeds=14-21
 mutant "a failed event taken for recorded" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
 mutant "a failed wait for an event taken for done" preload/streams/used_streams.cc \
   "return scope && driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;" \
   "driver.StreamWaitEvent(waiter.handle, event, 0); return true;"
-failing_seeds=40-48
-mutant "the program left in another context" runtime/memory/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
+check=refused_contexts refused=cuCtxPopCurrent
+unbroken "contexts that do not go, unchanged" preload/process/current_scope.h "current_ = pushed_;" "current_ = pushed_;  "
+mutant "the program left in another context" "$cuda_driver" "inline constexpr int kAttemptsToRestore = 3;" \
   "inline constexpr int kAttemptsToRestore = 1;"
 check=refused_end
 unbroken "a refused end, unchanged" preload/hooks/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
@@ -277,9 +287,9 @@ unbroken "pages of steady steps, a recorded job" runtime/engine/page_manager.cc 
 mutant "pages of steady steps, given back at the end of each" runtime/engine/engine_requests.cc "MaybeSave();" \
   "pages_.GiveBack(lock, UINT64_MAX);"
 check=posted_receive
-unbroken "a receive posted before, unchanged" runtime/engine/page_wait.h "work.max_wait = now_us_;" \
+unbroken "a receive posted before, unchanged" "$page_wait" "work.max_wait = now_us_;" \
   "work.max_wait = now_us_;  "
-mutant "a receive posted before, waited for where pages could move" runtime/engine/page_wait.h \
+mutant "a receive posted before, waited for where pages could move" "$page_wait" \
   "work.max_wait = now_us_;" ""
 mutant "a receive posted before, waited for where a place of its own has no pages" runtime/engine/page_manager.cc \
   "may_take_own = false;" "++attempt;"

@@ -47,6 +47,23 @@ class ArenaExtentsTest : public ::testing::Test {
   std::unique_ptr<Arena> arena_;
 };
 
+TEST(ExtentTableTest, FindsTheHighestChunkWithPages) {
+  constexpr DeviceAddress kBase = uint64_t{7} << 30;
+  ExtentTable table;
+  table.Open(kBase, 200 * kChunk, kChunk);
+  const auto at = [&](uint64_t chunk) { return kBase + chunk * kChunk; };
+  EXPECT_EQ(table.MappedEnd(at(0), at(200)), at(0));
+  table.Register({at(3), {1, 4 * kChunk}});
+  table.Register({at(150), {2, kChunk}});
+  EXPECT_EQ(table.MappedEnd(at(0), at(200)), at(151));
+  EXPECT_EQ(table.MappedEnd(at(0), at(150)), at(7));
+  EXPECT_EQ(table.MappedEnd(at(0), at(5)), at(5)) << "in the middle of an extent";
+  EXPECT_EQ(table.MappedEnd(at(10), at(150)), at(10));
+  EXPECT_EQ(table.MappedEnd(at(10), at(10)), at(10));
+  table.Forget({at(150), kChunk});
+  EXPECT_EQ(table.MappedEnd(at(7), at(200)), at(7));
+}
+
 TEST_F(ArenaExtentsTest, AStretchTakesFewHandlesAndOneCallForAccess) {
   const DeviceAddress a = Allocate(21 * kChunk);  // 8 + 8 + 4 + 1
   ASSERT_NE(a, 0u);

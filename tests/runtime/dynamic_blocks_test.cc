@@ -98,6 +98,23 @@ TEST_F(DynamicBlocksTest, ForeignBlocksThatLiveLongAreSeen) {
   EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(1000, 100));
 }
 
+TEST_F(DynamicBlocksTest, CountsTheBytesOfEachChunkOnce) {
+  constexpr uint64_t kChunk = 1 << 16;
+  const auto bytes = [&](uint64_t least) {
+    return blocks_.ChunkBytes(kChunk, [&](DeviceAddress, const DynamicBlock& block) { return block.bytes >= least; });
+  };
+  EXPECT_EQ(bytes(0), 0u);
+  blocks_.Add(10 * kChunk, Block(512));
+  blocks_.Add(10 * kChunk + 1024, Block(512));
+  blocks_.Add(11 * kChunk - 512, Block(512));
+  EXPECT_EQ(bytes(0), kChunk);
+  blocks_.Add(12 * kChunk - 512, Block(kChunk + 512));  // the end of 11, and 12
+  EXPECT_EQ(bytes(0), 3 * kChunk);
+  blocks_.Add(30 * kChunk, Block(2 * kChunk));
+  EXPECT_EQ(bytes(0), 5 * kChunk);
+  EXPECT_EQ(bytes(1024), 4 * kChunk);
+}
+
 TEST_F(DynamicBlocksTest, TraceIdsAreAboveAllOrdinals) {
   const uint64_t first = blocks_.NewTraceId();
   EXPECT_GE(first, uint64_t{1} << 63);

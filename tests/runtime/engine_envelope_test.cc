@@ -185,6 +185,108 @@ TEST(EngineEnvelope, AJobThatRepeatsHasAScript) {
   EXPECT_EQ(job.engine().Stats().envelope_entries, 0u);
 }
 
+// Lengths differ, then stay the same for `rest` steps, then differ again.
+hotpack_stats PlayWithARest(Job* job, int before, int rest, int after) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < before; ++i) job->Play([&] { Step(job, 20 + random() % 30); });
+  EXPECT_GT(job->engine().Stats().envelope_entries, 0u);
+  for (int i = 0; i < rest; ++i) job->Play([&] { Step(job, 41); });
+  const hotpack_stats rested = job->engine().Stats();
+  for (int i = 0; i < after; ++i) job->Play([&] { Step(job, 20 + random() % 30); });
+  return rested;
+}
+
+TEST(EngineEnvelope, AJobThatComesToRestHasAScript) {
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  const DeviceAddress weights = job.Ask(Job::kMiB);
+  const uint64_t before = 24, rest = 60;
+  const hotpack_stats stats = PlayWithARest(&job, before, rest, 0);
+  job.Report("a job that comes to rest");
+  EXPECT_EQ(stats.envelope_entries, 0u);
+  EXPECT_EQ(stats.variants, 1u);
+  EXPECT_GE(Planned(job, before + 1), 950u) << job.History();  // also while one takes over from the other
+  EXPECT_EQ(Planned(job, before + rest - 10), 1000u) << job.History();
+  EXPECT_LE(stats.plan_height, uint64_t{41} * (3 + 14) / 2 * 12 * kKiB + 41 * 19 * kKiB) << "the step's own peak";
+  job.Give(weights);
+  job.GiveAll();
+}
+
+TEST(EngineEnvelope, AJobThatRestsForAWhileKeepsItsEnvelope) {
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  const hotpack_stats stats = PlayWithARest(&job, 24, 12, 0);
+  EXPECT_GT(stats.envelope_entries, 0u) << "an evaluation may come every tenth step";
+  job.GiveAll();
+}
+
+TEST(EngineEnvelope, ComesBackWhenStepsDifferAgain) {
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  const hotpack_stats rested = PlayWithARest(&job, 24, 50, 40);
+  EXPECT_EQ(rested.envelope_entries, 0u);
+  const hotpack_stats stats = job.engine().Stats();
+  EXPECT_GT(stats.envelope_entries, 0u);
+  EXPECT_GE(Planned(job, 24 + 50 + 5), 950u) << job.History();
+  // The next rest has to be longer.
+  for (int i = 0; i < 40; ++i) job.Play([&] { Step(&job, 44); });
+  EXPECT_GT(job.engine().Stats().envelope_entries, 0u);
+  for (int i = 0; i < 60; ++i) job.Play([&] { Step(&job, 44); });
+  EXPECT_EQ(job.engine().Stats().envelope_entries, 0u);
+  job.GiveAll();
+}
+
+// A job that has differed after a dozen steps is not at rest after 29: a script would serve what it samples badly, and
+// be planned again each time.
+TEST(EngineEnvelope, AJobThatDiffersNowAndThenKeepsItsEnvelope) {
+  std::mt19937_64 random(3);
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  for (int i = 0; i < 24; ++i) job.Play([&] { Step(&job, 20 + random() % 30); });
+  for (int i = 0; i < 400; ++i) job.Play([&] { i == 12 || i % 30 == 29 ? Step(&job, 30, 4) : Step(&job, 41); });
+  const hotpack_stats stats = job.engine().Stats();
+  EXPECT_GT(stats.envelope_entries, 0u);
+  EXPECT_LE(stats.plans, 9u);
+  EXPECT_GE(Planned(job, 60), 998u) << job.History();
+  job.GiveAll();
+}
+
+// Samples before its step, as the script does not have it.
+void StepWithSamples(Job* job) {
+  for (uint64_t i = 0; i < 12; ++i) job->Touch((1500 + 3 * i) * kKiB);
+  Step(job, 41);
+}
+
+// Plays until a script takes over in the next step. Returns the plans so far.
+uint64_t PlayUntilARest(Job* job) {
+  PlayWithARest(job, 24, 1, 0);
+  const uint64_t plans = job->engine().Stats().plans;
+  for (int i = 0; i < 60 && job->engine().Stats().plans == plans; ++i) job->Play([&] { Step(job, 41); });
+  EXPECT_EQ(job->engine().Stats().plans, plans + 1);
+  job->Play([&] { Step(job, 41); });
+  EXPECT_EQ(job->engine().Stats().plans, plans + 1) << "not one more where it takes over";
+  return plans + 1;
+}
+
+// The iteration in which a script takes over says nothing of it.
+TEST(EngineEnvelope, AScriptThatTakesOverIsNotJudgedByThat) {
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  PlayUntilARest(&job);
+  for (int i = 0; i < 2; ++i) job.Play([&] { StepWithSamples(&job); });
+  for (int i = 0; i < 20; ++i) job.Play([&] { Step(&job, 41); });
+  EXPECT_EQ(job.engine().Stats().envelope_entries, 0u);
+  EXPECT_EQ(Planned(job, job.shares().size() - 15), 1000u) << job.History();
+  job.GiveAll();
+}
+
+// ... until the job leaves the script.
+TEST(EngineEnvelope, AnEnvelopeThatIsReadyWaitsWithoutFurtherPlans) {
+  Job job(4096 * Job::kMiB, WithEnvelopes());
+  PlayUntilARest(&job);
+  job.Play([&] { StepWithSamples(&job); });
+  const uint64_t plans = job.engine().Stats().plans;
+  for (int i = 0; i < 20; ++i) job.Play([&] { Step(&job, 41); });
+  EXPECT_LE(job.engine().Stats().plans, plans + 2);
+  EXPECT_EQ(Planned(job, job.shares().size() - 15), 1000u) << job.History();
+  job.GiveAll();
+}
+
 // Then the job has scripts again.
 TEST(EngineEnvelope, IsGivenUpIfItServesLittle) {
   std::mt19937_64 random(1);

@@ -95,6 +95,102 @@ TEST_F(EnvelopeFollowerTest, FindsItsWayBack) {
   EXPECT_GT(follower_.figures().searches, 0u);
 }
 
+// Look answers as Next does, as often as it is asked, and Go goes on like Next. `other` always uses Next.
+TEST_F(EnvelopeFollowerTest, LookAndGoAreNext) {
+  for (const int skipped : {-1, 2, -1, 4}) Learn({.skipped = skipped});
+  EnvelopeFollower other = follower_;
+  const auto before = follower_.figures();
+  EnvelopeFollower::Hypothesis next;
+  const auto ask = [&](uint32_t units) {
+    const RequestSign sign = job_.Sign(units);
+    follower_.Look({99, 3, 17});
+    follower_.Look(sign);
+    const bool expected = follower_.Expects(sign, &next);
+    const uint32_t entry = expected ? next.entry : follower_.Look(sign);
+    if (expected) {
+      follower_.Follow(next, sign);
+    } else {
+      follower_.Go(sign);
+    }
+    EXPECT_EQ(other.Next(sign), entry);
+    for (EnvelopeFollower* each : {&follower_, &other}) {
+      if (entry != kNone) each->Placed(entry);
+    }
+    return std::pair(job_.Request(units, entry), entry);
+  };
+  const auto release = [&](const std::pair<uint64_t, uint32_t>& block) {
+    job_.Release(block.first);
+    for (EnvelopeFollower* each : {&follower_, &other}) {
+      if (block.second != kNone) each->Released(block.second);
+    }
+  };
+  for (const Layers& layers : {Layers{.skipped = 2}, Layers{.skipped = 5}, Layers{.count = 5, .length = 12}}) {
+    PlayStep(layers, ask, release);
+    for (uint32_t k = 0; k < 5; ++k) ask(1000 + k);  // of no entry
+  }
+  const auto after = follower_.figures();
+  EXPECT_GT(after.searches, before.searches);
+  EXPECT_GT(after.expected, before.expected);
+  EXPECT_EQ(after.searches, other.figures().searches);
+  EXPECT_EQ(after.beam, other.figures().beam);
+}
+
+// What Look has found holds until a block is placed or released.
+TEST_F(EnvelopeFollowerTest, LookSeesWhatIsInUseMeanwhile) {
+  for (int i = 0; i < 3; ++i) Learn({});
+  const RequestSign sign = job_.Sign(30);
+  ASSERT_EQ(follower_.Look(sign), truth_[0]);
+  follower_.Placed(truth_[0]);
+  EXPECT_NE(follower_.Look(sign), truth_[0]);
+  follower_.Released(truth_[0]);
+  EXPECT_EQ(follower_.Look(sign), truth_[0]);
+}
+
+// Every second layer is alike, and the forward pass begins at layer 5 or 6, or ends earlier or later. What a search
+// compares are requests of layers whose blocks still live.
+TEST_F(EnvelopeFollowerTest, FindsItsWayAmongLiveBlocks) {
+  const auto play = [&](uint32_t from, uint32_t end, auto ask, auto release) {
+    std::vector<decltype(ask(0u))> live;
+    for (uint32_t layer = from; layer < end; ++layer) {
+      live.push_back(ask(10 + layer % 2));
+      live.push_back(ask(20 + layer / 2 % 2));
+    }
+    for (size_t k = live.size(); k-- > 0;) {
+      const auto gradient = ask(40 + static_cast<uint32_t>(k) % 2);
+      release(live[k]);
+      release(gradient);
+    }
+  };
+  const auto end = [&] {
+    truth_ = job_.End(&envelope_);
+    follower_.Start(MakeEnvelopeScript(envelope_, nullptr), {});
+  };
+  for (int i = 0; i < 3; ++i) {
+    play(
+        0, 12, [&](uint32_t units) { return job_.Request(units); }, [&](uint64_t block) { job_.Release(block); });
+    end();
+  }
+  size_t right = 0, all = 0;
+  for (const auto& [first, last] : std::vector<std::pair<uint32_t, uint32_t>>{{5, 12}, {0, 8}, {6, 12}, {0, 14}}) {
+    std::vector<uint32_t> answers;
+    play(
+        first, last,
+        [&](uint32_t units) {
+          answers.push_back(follower_.Next(job_.Sign(units)));
+          if (answers.back() != kNone) follower_.Placed(answers.back());
+          return std::pair(job_.Request(units, answers.back()), answers.back());
+        },
+        [&](const std::pair<uint64_t, uint32_t>& block) {
+          job_.Release(block.first);
+          if (block.second != kNone) follower_.Released(block.second);
+        });
+    end();
+    all += answers.size();
+    for (size_t i = 0; i < answers.size(); ++i) right += answers[i] == truth_[i];
+  }
+  EXPECT_GE(right * 100, all * 57) << right << " of " << all;
+}
+
 TEST_F(EnvelopeFollowerTest, HasAlternativesOfTheSize) {
   for (int i = 0; i < 3; ++i) Learn({});
   ASSERT_EQ(follower_.Next(job_.Sign(30)), truth_[0]);

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "runtime/engine/engine_stats.h"
 #include "tests/runtime/envelope_steps.h"
 #include "tests/runtime/fake_device_memory.h"
@@ -140,8 +144,8 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
   static constexpr uint64_t kChunk = 64 << 10;
   static constexpr uint32_t kUnits = kChunk / kBlockUnit;
 
-  // `outlasts`: c is live at the end of its iteration.
-  void Follow(bool outlasts) {
+  // `outlasts`: c is live at the end of its iteration. `twice`: a has a second place, above that of c.
+  void Follow(bool outlasts, bool twice = false) {
     EngineLock lock(mutex_);
     ASSERT_EQ(pages_.Open(lock), MemoryStatus::kOk);
     Envelope envelope;
@@ -158,12 +162,21 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
     auto places = std::make_shared<EnvelopePlaces>();
     places->by_entry = {{4 * kUnits, {0, kNone}}, {5 * kUnits, {4 * kUnits, kNone}}, {6 * kUnits, {9 * kUnits, kNone}}};
     places->zone_units = places->load_units = 15 * kUnits;
+    if (twice) {
+      places->by_entry[0].offsets[1] = 15 * kUnits;
+      places->zone_units += 4 * kUnits;
+    }
     std::vector<uint32_t> index;
     envelope.ToInstance(&index);
     places->FindSupports(index, envelope.Conflicts(index));
-    server_.SetPending(MakeEnvelopeScript(envelope, std::move(places)));
-    server_.Change();
+    make_script_ = [envelope, places] { return MakeEnvelopeScript(envelope, places); };
+    FollowAgain();
     ASSERT_TRUE(server_.active());
+  }
+  // A later script with the same placement.
+  void FollowAgain() {
+    server_.SetPending(make_script_());
+    server_.Change();
   }
   // Returns the chunk of the zone at which the request is served; -1: it has no place.
   int Request(uint32_t chunks) {
@@ -239,6 +252,7 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
   History history_{1024};
   uint64_t ordinal_ = 0;
   DeviceAddress last_ = 0;
+  std::function<std::shared_ptr<const EnvelopeScript>()> make_script_;
 };
 
 // What lies below comes before it, and not again while it lives.
@@ -268,6 +282,22 @@ TEST_F(EnvelopePlacesTest, WhatWasInTheWayIsNotLoweredAgain) {
   EXPECT_EQ(Request(4), 0);
   Release(last_);
   Release(kept);
+}
+
+// So what lies at a second place is not taken for what lies at the first one.
+TEST_F(EnvelopePlacesTest, BlocksKeepTheirPlacesInALaterScript) {
+  Follow(/*outlasts=*/false, /*twice=*/true);
+  Step(0, 4, 0);
+  const DeviceAddress lowered = last_;
+  EXPECT_EQ(Request(4), 6) << "at the second place, above it";
+  const DeviceAddress second = last_;
+  Release(lowered);
+  FollowAgain();
+  EXPECT_EQ(Request(5), 0) << "the first place is free";
+  Release(last_);
+  Release(second);
+  Step(0, 4, 0);
+  Release(last_);
 }
 
 TEST_F(EnvelopePlacesTest, TheShortWayLeadsToTheSamePlaces) {

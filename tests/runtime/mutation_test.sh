@@ -21,9 +21,14 @@ what_the_test_says() {
 of_other_iterations() { HOTPACK_TEST_SEQUENCES=600 timeout 300 "$work/mutant" --gtest_filter=*IterationsDiffer; }
 that_park() { HOTPACK_TEST_SEQUENCES=600 timeout 300 "$work/mutant" --gtest_filter=*ThatPark*; }
 in_large_handles() { timeout 300 "$work/mutant" --gtest_filter=*InLargeHandles; }
+# Headers with the sources that have code of the lines below.
+follower="runtime/script/follower.h runtime/engine/engine.cc runtime/engine/engine_requests.cc runtime/script/follower.cc"
+zone_blocks="runtime/engine/zone_blocks.h runtime/engine/dynamic_blocks.cc runtime/engine/engine.cc"
+zone_blocks+=" runtime/engine/envelope_server.cc runtime/engine/envelope_zone.cc"
+
 link=link_test check=against_model report=what_the_test_says
 
-mutant "predecessor counters" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
+mutant "predecessor counters" "$follower" "cell.pending += cell.predecessors;" ""
 mutant "overlap check of holes" runtime/script/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
 mutant "blocks beside the script" runtime/script/follower.cc "cells_[i].pending |= kForeignBit;" ""
 mutant "blocks carried over a change of script" runtime/engine/script_switcher.cc "follower_.AddForeign(foreign);" ""
@@ -41,9 +46,9 @@ mutant "a place of the script in which something lives" runtime/engine/page_mana
 mutant "pages moved under unfinished work" runtime/memory/page_mover.cc "if (wait != DeviceWait::kDone) {" \
   "if (wait == DeviceWait::kNotNow) {"
 check=in_large_handles
-mutant "a handle of which the end is live" runtime/memory/arena.cc \
+mutant "a handle of which the end is live" runtime/memory/arena_growth.cc \
   "if (extent.begin + extent.bytes <= end) function(extent);" "function(extent);"
-mutant "a handle of which the beginning is live" runtime/memory/arena.cc "if (extent.begin < begin) break;" ""
+mutant "a handle of which the beginning is live" runtime/memory/arena_growth.cc "if (extent.begin < begin) break;" ""
 mutant "a part of a handle of the zone" runtime/engine/page_manager.cc "begin = extent.begin;" "begin = end - chunk;"
 check=that_park
 unbroken "a zone taken back, unchanged" runtime/engine/script_zone.cc "retaken_ = true;" "retaken_ = true;  "
@@ -51,9 +56,9 @@ mutant "blocks in a zone that is taken back" runtime/engine/script_zone.cc \
   "if (std::exchange(retaken_, false)) MakeForeign(zone_);" "retaken_ = false;"
 check=of_other_iterations
 unbroken "an envelope, unchanged" runtime/engine/envelope_zone.cc "claimed->block = {};" "claimed->block = {};  "
-mutant "a place of an envelope, and the block above it" runtime/engine/zone_blocks.h \
+mutant "a place of an envelope, and the block above it" "$zone_blocks" \
   "if (below->above->begin < end) return nullptr;" ""
-mutant "a place of an envelope, and the block below it" runtime/engine/zone_blocks.h \
+mutant "a place of an envelope, and the block below it" "$zone_blocks" \
   "if (below->end > begin) return nullptr;" ""
 mutant "pages taken from under an envelope" runtime/engine/envelope_zone.cc \
   "const bool used = below->end > begin;" "const bool used = false;"

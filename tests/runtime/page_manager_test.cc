@@ -103,6 +103,65 @@ TEST_F(PageManagerTest, AZoneIsTakenBackWithItsPages) {
             Follower::Outcome::kDisplaced);
 }
 
+// A zone that was taken back may have pages that no entry needs.
+TEST_F(PageManagerTest, PagesAboveAScriptThatTookAZoneBackAreGivenBack) {
+  Follow({{12 * kChunkUnits, 1, 0}});
+  ASSERT_TRUE(MapNext(12 * kChunkUnits));
+  follower_.Stop();
+  pages_.RetireZone({}, {});
+  blocks_.RemoveLive(12 * kChunkUnits);
+  script_ = ScriptOf({{4 * kChunkUnits, 1, 0}});
+  ASSERT_TRUE(pages_.RetakeZone(*script_, history_.Count()));
+  const DeviceAddress zone = pages_.zone().begin;
+  const auto housekeep = [&] {
+    EngineLock lock(mutex_);
+    pages_.Housekeep(lock, policy_);
+    pages_.EndIteration();
+  };
+  const auto begin = [&] {
+    follower_.Start(script_, 0, pages_.base(), zone);
+    pages_.BeginScript();
+  };
+  begin();
+  EXPECT_TRUE(pages_.fully_mapped());
+  policy_.takes_turns = true;  // the higher script may come back
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(pages_.NeedsHousekeeping(), i < 4) << i;
+    if (pages_.NeedsHousekeeping()) housekeep();
+  }
+  EXPECT_EQ(device_.Held(), 12 * kChunk);
+  policy_.takes_turns = false;
+  begin();
+  const uint32_t above = (zone - pages_.base()) / kBlockUnit + 8 * kChunkUnits;
+  follower_.AddForeign(above, above + kChunkUnits);
+  housekeep();
+  EXPECT_EQ(device_.Held(), 5 * kChunk);
+  EXPECT_TRUE(device_.Accessible(zone + 8 * kChunk, kChunk)) << "a block lies there";
+  EXPECT_TRUE(pages_.NeedsHousekeeping());
+  follower_.RemoveForeign(above, above + kChunkUnits);
+  housekeep();
+  EXPECT_EQ(device_.Held(), 4 * kChunk);
+  EXPECT_TRUE(device_.Accessible(zone, 4 * kChunk));
+  EXPECT_TRUE(pages_.fully_mapped());
+  housekeep();  // looks once more, because the last time changed pages
+  EXPECT_FALSE(pages_.NeedsHousekeeping());
+}
+
+// The script before may come back in another form: the job is still learnt.
+TEST_F(PageManagerTest, PagesOfAHigherScriptStayInItsZone) {
+  Follow({{12 * kChunkUnits, 1, 0}});
+  ASSERT_TRUE(MapNext(12 * kChunkUnits));
+  follower_.Release(0);
+  blocks_.RemoveLive(12 * kChunkUnits);
+  script_ = ScriptOf({{4 * kChunkUnits, 1, 0}});
+  follower_.Start(script_, 0, pages_.base(), pages_.zone().begin);
+  pages_.BeginScript();
+  EXPECT_FALSE(pages_.NeedsHousekeeping());
+  EngineLock lock(mutex_);
+  pages_.Housekeep(lock, policy_);
+  EXPECT_EQ(device_.Held(), 12 * kChunk);
+}
+
 // Much of it is in use, or little for long, or a block lies across its end: other addresses.
 TEST_F(PageManagerTest, AZoneInUseIsNotTakenBack) {
   struct Case {

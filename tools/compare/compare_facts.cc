@@ -1,14 +1,13 @@
 #include "tools/compare/compare_facts.h"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
-#include <thread>
 
 #include "packer/bounds.h"
 #include "packer/pack.h"
 #include "packer/stop.h"
 #include "runtime/engine/engine.h"
+#include "tools/cli/run_all.h"
 #include "tools/compare/engine_replay.h"
 #include "tools/compare/recording.h"
 #include "tools/recording/trace_facts.h"
@@ -44,19 +43,6 @@ PeerResult ToPeer(const EngineReplay& replay) {
   result.failed_request = replay.failed_request;
   result.failed_bytes = replay.failed_bytes;
   return result;
-}
-
-// Runs all tasks, on as many threads as there are cores. The first ones begin first.
-void RunAll(const std::vector<std::function<void()>>& tasks) {
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < tasks.size(); i = next++) tasks[i]();
-  };
-  const size_t threads = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), tasks.size());
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& thread : others) thread.join();
 }
 
 SmallestDevice SmallestDeviceOfEngine(const EngineReplay& unlimited, const Trace& trace, const PeerRecording& recording,
