@@ -383,8 +383,14 @@ std::optional<RematAlgorithm> PlanAlgorithmFromName(std::string_view name) {
   return std::nullopt;
 }
 
-absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options) {
-  return Planner(graph, options).Run(options.budget, {});
+absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options, const Decisions* from) {
+  std::vector<const Decisions*> plans;
+  if (from != nullptr) plans.push_back(from);
+  return Planner(graph, options).Run(options.budget, plans);
+}
+
+void SetLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan) {
+  Planner(graph, options).SetBound(options.budget, plan);
 }
 
 std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options,

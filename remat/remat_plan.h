@@ -44,12 +44,16 @@ struct RematPlan {
 
 // A plan that passes Verify() and whose packed arena is at most the budget. ResourceExhausted with one line: that the
 // budget is below what any plan needs, with that number, or that this planner has found none, with the least arena that
-// it has found. Thread-safe.
-absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options);
+// it has found. `from`, if not null: a plan of this graph for the search to begin with, too. Thread-safe.
+absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options,
+                                        const Decisions* from = nullptr);
 
-// The same for many budgets, each with the time limit of `options`. A plan is taken over by all larger budgets, so that
-// none is slower than one of a smaller budget; hotpack's own search goes on from the plans of its neighbors. By budget,
-// in the order given. Thread-safe.
+// Sets the plan's lower_bound_time, which takes a quarter of the time limit, or a second, at most. Thread-safe.
+void SetLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan);
+
+// MakeRematPlan() for many budgets, each with the time limit of `options`. A plan is taken over by all larger budgets,
+// so that none is slower than one of a smaller budget; hotpack's own search goes on from the plans of its neighbors. By
+// budget, in the order given. Thread-safe.
 std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options,
                                                  const std::vector<Bytes>& budgets);
 

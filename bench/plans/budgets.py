@@ -124,6 +124,11 @@ def take(context: Context) -> dict:
     wanted = [(graph, arguments) for graph, arguments in wanted if not context.only or graph.name in context.only]
     if not wanted:
         raise Skipped(f"no graph is called {' or '.join(context.only)}")
+    return of_graphs(context, wanted)
+
+
+def of_graphs(context: Context, wanted: list[tuple[Graph, list[str]]]) -> dict:
+    """The document of these graphs, each with the arguments of its sweep."""
     document: dict = {"graphs": [], "rows": [], "missed": []}
     with ThreadPoolExecutor(context.jobs) as pool:
         sweeps = [(graph, pool.submit(_sweep_of, context, graph, *arguments)) for graph, arguments in wanted]

@@ -30,7 +30,8 @@ class Context:
     smoke: bool = False
     only: tuple[str, ...] = ()  # names of graphs of `budgets`; empty: all
     pictures: str | None = None  # what their paths begin with; None: none are made
-    jobs: int = 1  # graphs of `budgets` at once
+    jobs: int = 1  # graphs of `budgets`, or plans of `steps`, at once
+    recorded: Path | None = None  # the folder of recorded steps
 
     def program(self, name: str) -> Path:
         return self.build / "bin" / name
@@ -69,14 +70,28 @@ def _why(done: subprocess.CompletedProcess) -> str:
     return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
-def plan(context: Context, graph: Graph, algorithm: str = "auto", budget: int = 0) -> dict | None:
-    """Returns the output of `--json`; None: this planner has no plan for the budget."""
-    done = run(context, graph, "--algorithm", algorithm, "--json", *(["--budget", budget] if budget else []))
+@dataclass(frozen=True)
+class Unplanned:
+    """A budget without a plan. impossible: no planner can have one."""
+    why: str
+    impossible: bool
+
+
+def plan_or_why(context: Context, graph: Graph, algorithm: str, budget: int, *arguments: object) -> dict | Unplanned:
+    """Returns the output of `--json`, or why there is no plan. budget: bytes; 0: none. Raises Failure."""
+    done = run(context, graph, "--algorithm", algorithm, "--json", *(["--budget", budget] if budget else []), *arguments)
     if done.returncode == 0:
         return json.loads(done.stdout)
-    if done.returncode == 2 and ("no plan found" in done.stderr or "every plan needs" in done.stderr):
-        return None
+    impossible = "every plan needs" in done.stderr
+    if done.returncode == 2 and (impossible or "no plan found" in done.stderr):
+        return Unplanned(_why(done), impossible)
     raise Failure(_why(done))
+
+
+def plan(context: Context, graph: Graph, algorithm: str = "auto", budget: int = 0) -> dict | None:
+    """Returns the output of `--json`; None: this planner has no plan for the budget."""
+    found = plan_or_why(context, graph, algorithm, budget)
+    return None if isinstance(found, Unplanned) else found
 
 
 @dataclass(frozen=True)

@@ -182,12 +182,23 @@ class Slicer {
 
 SlicedGraph SliceUpdates(const Graph& graph, Bytes slice_bytes) { return Slicer(graph, slice_bytes).Run(); }
 
-bool SendStateAway(const std::vector<DivisibleUpdate>& updates, Graph* graph) {
-  bool any = false;
+std::vector<std::vector<StorageId>> WholeUpdates(const std::vector<DivisibleUpdate>& updates) {
+  std::vector<std::vector<StorageId>> slices;
   for (const DivisibleUpdate& update : updates) {
+    std::vector<StorageId>& slice = slices.emplace_back();
     for (size_t id = 0; id < update.part_of.size(); ++id) {
-      Storage& storage = graph->storages[id];
-      if (update.part_of[id] < 0 || !storage.movable || storage.held || !storage.given || storage.bytes == 0) continue;
+      if (update.part_of[id] >= 0) slice.push_back(static_cast<StorageId>(id));
+    }
+  }
+  return slices;
+}
+
+bool SendStateAway(const std::vector<std::vector<StorageId>>& slices, size_t count, Graph* graph) {
+  bool any = false;
+  for (size_t slice = 0; slice < std::min(count, slices.size()); ++slice) {
+    for (StorageId id : slices[slice]) {
+      Storage& storage = graph->storages[At(id)];
+      if (!storage.movable || storage.held || !storage.given || storage.bytes == 0) continue;
       any = storage.away = true;
     }
   }

@@ -8,6 +8,7 @@
 // flags, and its cost in proportion to the bytes.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,12 @@ struct SlicedGraph {
 // Thread-safe.
 SlicedGraph SliceUpdates(const Graph& graph, Bytes slice_bytes);
 
-// Lets the optimizers' state of divisible updates begin and end the step on the host (Storage::away). Returns whether
-// there is any. O(storages).
-bool SendStateAway(const std::vector<DivisibleUpdate>& updates, Graph* graph);
+// Returns the storages of each divisible update, as one slice each. O(storages · updates). Thread-safe.
+std::vector<std::vector<StorageId>> WholeUpdates(const std::vector<DivisibleUpdate>& updates);
+
+// Lets the optimizers' state of the first `count` slices begin and end the step on the host (Storage::away). Returns
+// whether there is any. O(storages).
+bool SendStateAway(const std::vector<std::vector<StorageId>>& slices, size_t count, Graph* graph);
 
 // Returns a size of slices at which an update has about `count` slices, or fewer if single parts are larger. ≥ 0.
 // O(storages).

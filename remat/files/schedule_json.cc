@@ -66,9 +66,11 @@ std::string Read(const Json& document, const Graph& graph, Schedule* schedule) {
   return "";
 }
 
-// Returns the keys of a plan whose updates are in slices.
+// Returns the keys of a plan with updates in slices, or with state on the host.
 std::string SlicesText(const Graph& graph, const PlanSlices& slices) {
-  if (slices.bytes == 0) return "";
+  const std::string on_host =
+      slices.on_host > 0 ? absl::StrCat(",\n \"state_on_host\": true, \"host_slices\": ", slices.on_host) : "";
+  if (slices.bytes == 0) return on_host;
   Json lists = Json::array();
   for (const std::vector<StorageId>& slice : slices.storages) {
     Json& names = lists.emplace_back(Json::array());
@@ -78,8 +80,7 @@ std::string SlicesText(const Graph& graph, const PlanSlices& slices) {
     }
   }
   return absl::StrCat(",\n \"slice_bytes\": ", slices.bytes,
-                      ", \"slices\": ", lists.dump(-1, ' ', false, Json::error_handler_t::replace),
-                      slices.state_on_host ? ", \"state_on_host\": true" : "");
+                      ", \"slices\": ", lists.dump(-1, ' ', false, Json::error_handler_t::replace), on_host);
 }
 
 }  // namespace
@@ -109,7 +110,13 @@ absl::StatusOr<PlanSlices> SlicesOfPlan(std::string_view text, std::string_view 
     if (!IsNumber(*found, INT64_MAX)) return absl::InvalidArgumentError(absl::StrCat(name, ": slice_bytes is no size"));
     slices.bytes = found->get<Bytes>();
   }
-  slices.state_on_host = document.value("state_on_host", Json(false)) == true;
+  // Plans of before had all state there, or none.
+  if (document.value("state_on_host", Json(false)) == true) slices.on_host = SIZE_MAX;
+  if (const auto found = document.find("host_slices"); found != document.end()) {
+    if (!IsNumber(*found, INT32_MAX))
+      return absl::InvalidArgumentError(absl::StrCat(name, ": host_slices is no count"));
+    slices.on_host = found->get<size_t>();
+  }
   return slices;
 }
 

@@ -8,6 +8,7 @@
 // use.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,11 @@ namespace hotpack::remat {
 struct PlanSlices {
   Bytes bytes = 0;  // of SliceUpdates(); 0: no slices
   std::vector<std::vector<StorageId>> storages = {};
-  bool state_on_host = false;  // SendStateAway()
+  size_t on_host = 0;  // so many of them have their state on the host between steps (SendStateAway())
 };
 
 // Returns the text of a plan. With slices it has `slice_bytes`, and `slices`: the parameters of each.
-// `state_on_host` is left out if it is false.
+// `state_on_host` and `host_slices` are left out if no state is on the host between steps.
 std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule, const PlanSlices& slices = {});
 
 // Returns the slices of the plan in a text, without their storages. InvalidArgument with one line if the text is no

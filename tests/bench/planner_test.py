@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench" / "tables"), str(ROOT / "bench" / "plans")]
 import budgets  # noqa: E402
 import logs  # noqa: E402
+import steps  # noqa: E402
 from paper_figures import number  # noqa: E402
 from runs import Failure, read_sweep, seconds_of  # noqa: E402
 
@@ -106,6 +107,21 @@ class LogsTest(unittest.TestCase):
                 self.assertEqual(logs.missed(peaks, rows), [said])
 
 
+class StepsTest(unittest.TestCase):
+    def test_what_is_missed(self):
+        cell = {"ratio": 1.0404, "bound": 1.02, "arena": 500}
+        none = {"ratio": None, "bound": None, "arena": None, "why": "no plan found", "impossible": False}
+
+        def said(**changes) -> str:
+            return "\n".join(steps.missed({"graph": "net", "share": 60, "budget": 500, "cells": {"25 GB/s": {**cell, **changes}}}))
+
+        self.assertEqual(said(), "")
+        self.assertEqual(said(ratio=1.0506), "net at 60 %, 25 GB/s: 1.0506, 3.00% over the bound")
+        self.assertEqual(said(arena=501), "net at 60 %, 25 GB/s: the arena is above the budget")
+        self.assertEqual(said(**none), "net at 60 %, 25 GB/s: no plan: no plan found")
+        self.assertEqual(said(**{**none, "impossible": True}), "")
+
+
 class NumbersTest(unittest.TestCase):
     def test_durations(self):
         self.assertEqual([seconds_of(text) for text in ("20s", "500ms", "2min", "1.5h")], [20, 0.5, 120, 5400])
@@ -181,6 +197,45 @@ class ProgramTest(unittest.TestCase):
         for part in ("missed: unet-6: replayed peak 8000 MB, measured 8416 MB", "missed: unet-6 at 8 GB: search 1.0700, listed 1.065"):
             self.assertIn(part, said)
 
+    def record(self, **reserved: int) -> tuple[str, str]:
+        """The option for a folder of recorded steps."""
+        folder = self.root / "steps"
+        folder.mkdir()
+        (folder / "reserved.json").write_text(json.dumps(reserved))
+        return "--recorded", str(folder)
+
+    def test_steps(self):
+        self.answers(search={**self.plan, "time": 103, "host_peak": 0, "host_slices": 0, "slices": 0})
+        recorded = self.record(net=1000 << 20, other=100 << 20)
+        said = self.run_it("steps", *recorded, "--only", "net", "--out", str(self.root / "out")).stdout
+        cells = " +".join(4 * [r"1\.0300 \(1\.0200\) \|"])
+        for share in (75, 60, 50):
+            self.assertRegex(said, rf"\| net +\| +1000 \| +{share} % \| +{cells}")
+        self.assertIn("\n12 of 12 plans take at most 1.02 times their bound; the farthest is 0.98% above.\n", said)
+        calls = (self.root / "build" / "bin" / "calls").read_text()
+        budget = f"--algorithm search --json --budget {600 << 20}"
+        self.assertEqual(calls.count(f"plan net.json --time-limit 20s {budget}\n"), 1)
+        for rate in (12, 25, 50):
+            self.assertEqual(calls.count(f"plan net.json --time-limit 20s {budget} --swap --bandwidth {rate}\n"), 1)
+        self.assertNotIn("other", calls)
+        self.answers(search={**self.plan, "time": 108, "host_peak": 0, "host_slices": 3, "slices": 9})
+        said = self.run_it("steps", *recorded, code=1).stdout
+        self.assertIn("missed: net at 50 %, 12 GB/s: 1.0800, 5.88% over the bound\n", said)
+        self.assertIn(" 1.0800 (1.0200)* ", said)
+        self.answers()
+        self.assertIn("missed: net at 50 %, recomputing: no plan: ", self.run_it("steps", *recorded, code=1).stdout)
+
+    def test_planners_on_recorded_steps(self):
+        self.answers(auto=self.plan, sweep=self.sweep(115, 109, 100))
+        said = self.run_it("step_budgets", *self.record(net=1000 << 20)).stdout
+        self.assertEqual(said.count("| net "), 2)
+        self.assertEqual(said.count("| net, copies "), 2)
+
+    def test_without_recorded_steps(self):
+        for section in ("steps", "step_budgets"):
+            self.assertIn(f"{section}: skipped: no recorded steps: ", self.run_it(section).stdout)
+        self.assertIn("no recorded step is called x", self.run_it("steps", *self.record(net=1), "--only", "x").stdout)
+
     def test_papers_figures(self):
         self.assertIn("chen: skipped: no program chen_figures", self.run_it("chen").stdout)
         rows = [{"case": "a | b", "what": "memory", "ours": 5.0, "published": 4.0, "unit": "GB", "note": "why"},
@@ -209,7 +264,8 @@ class ProgramTest(unittest.TestCase):
 
     def test_wrong_use_is_one_line(self):
         for arguments, word in (([], "sections are"), (["none"], "not none"), (["logs", "--time-limit", "5"], "no duration"),
-                                (["logs", "--out", "/nowhere/x"], "no such directory"), (["logs", "--build", "/nowhere"], "is not there")):
+                                (["logs", "--out", "/nowhere/x"], "no such directory"), (["logs", "--build", "/nowhere"], "is not there"),
+                                (["steps", "--recorded", "/nowhere"], "no reserved.json there")):
             with self.subTest(word):
                 done = subprocess.run([sys.executable, ROOT / "bench" / "planner", "--build", self.root / "build", *arguments], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)

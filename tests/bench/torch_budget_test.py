@@ -23,7 +23,8 @@ def load(name):
 class TorchBudgetTest(unittest.TestCase):
     def test_wrong_usage(self):
         for words in (["budget", "--families", "none"], ["budget", "--shares", "0"], ["budget", "--steps", "4"],
-                      ["budget_simulated", "--shares", "x"], ["budget_simulated", "--steps", "3"], ["budget_simulated", "--link", "0"], ["budget", "--link", "-1"]):
+                      ["budget_simulated", "--shares", "x"], ["budget_simulated", "--steps", "3"], ["budget_simulated", "--link", "0"],
+                      ["budget_simulated", "--algorithms", "search,best"], ["budget", "--link", "-1"]):
             with self.subTest(words=words):
                 done = subprocess.run([str(FOLDER / words[0]), *words[1:]], capture_output=True, text=True)
                 self.assertEqual(done.returncode, 2)

@@ -84,4 +84,58 @@ Graph RandomGraph(std::mt19937_64& random, int operators) {
   return graph;
 }
 
+Graph UpdateStep(int parameters, Bytes bytes) {
+  Graph graph;
+  const auto add = [&](const char* name, int number, Bytes size, bool given, bool kept, bool held) {
+    const auto id = static_cast<StorageId>(graph.storages.size());
+    graph.storages.push_back({.name = absl::StrCat(name, number), .bytes = size, .given = given, .kept = kept});
+    graph.storages.back().held = held;
+    graph.storages.back().movable = held && kept;
+    graph.released_after.push_back(kNever);
+    return id;
+  };
+  std::vector<StorageId> weights, gradients, states, temporaries;
+  for (int i = 0; i < parameters; ++i) weights.push_back(add("w", i, bytes + i, true, true, true));
+  for (int i = 0; i < parameters; ++i) gradients.push_back(add("g", i, bytes + i, false, true, true));
+  for (int i = 0; i < parameters; ++i) states.push_back(add("m", i, bytes + i, true, true, false));
+  for (int i = 0; i < parameters; ++i) temporaries.push_back(add("t", i, bytes + i, false, false, true));
+  const StorageId rate = add("rate", 0, 8, false, false, false);
+  for (int i = parameters; i-- > 0;) {
+    graph.operators.push_back({.name = absl::StrCat("backward", i),
+                               .cost = 100,
+                               .reads = {weights[At(i)]},
+                               .writes = {gradients[At(i)]},
+                               .phase = Phase::kBackward});
+  }
+  DivisibleUpdate update = {.begin = static_cast<OperatorId>(graph.operators.size())};
+  const auto run = [&](const char* name, Nanoseconds cost, std::vector<StorageId> reads, std::vector<StorageId> writes,
+                       std::vector<StorageId> updates) {
+    graph.operators.push_back({.name = name,
+                               .cost = cost,
+                               .reads = std::move(reads),
+                               .writes = std::move(writes),
+                               .updates = std::move(updates),
+                               .phase = Phase::kUpdate});
+  };
+  run("rate", 1, {}, {rate}, {});
+  std::vector<StorageId> both = gradients;
+  both.insert(both.end(), weights.begin(), weights.end());
+  run("decay", 31, both, temporaries, {});
+  std::vector<StorageId> with_rate = temporaries;
+  with_rate.push_back(rate);
+  run("momentum", 17, with_rate, {}, states);
+  for (StorageId id : temporaries) graph.released_after[At(id)] = static_cast<OperatorId>(graph.operators.size()) - 1;
+  graph.released_after[At(rate)] = static_cast<OperatorId>(graph.operators.size()) - 1;
+  for (int i = 0; i < parameters; ++i) run("item", 0, {states[At(i)]}, {}, {});
+  run("step", 23, states, {}, weights);
+  update.end = static_cast<OperatorId>(graph.operators.size());
+  update.parts = parameters;
+  update.part_of.assign(graph.storages.size(), -1);
+  for (int i = 0; i < parameters; ++i) {
+    for (const auto* list : {&weights, &gradients, &states, &temporaries}) update.part_of[At((*list)[At(i)])] = i;
+  }
+  graph.updates.push_back(update);
+  return graph;
+}
+
 }  // namespace hotpack::remat

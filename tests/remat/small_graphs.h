@@ -28,4 +28,8 @@ inline Action Forget(StorageId id) { return {ActionKind::kForget, id}; }
 // run only once, or work in place. It passes Check().
 Graph RandomGraph(std::mt19937_64& random, int operators);
 
+// A step of `parameters`: forward and backward make the gradients; then the optimizer's operators go over all of them:
+// temporary = gradient + parameter; state is changed by the temporary; the parameter by the state.
+Graph UpdateStep(int parameters, Bytes bytes);
+
 }  // namespace hotpack::remat

@@ -8,65 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
+#include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
 namespace {
-
-// A step of `parameters`: forward and backward make the gradients; then the optimizer's operators go over all of them:
-// temporary = gradient + parameter; state is changed by the temporary; the parameter by the state.
-Graph Step(int parameters, Bytes bytes) {
-  Graph graph;
-  const auto add = [&](const char* name, int number, Bytes size, bool given, bool kept, bool held) {
-    const auto id = static_cast<StorageId>(graph.storages.size());
-    graph.storages.push_back({.name = absl::StrCat(name, number), .bytes = size, .given = given, .kept = kept});
-    graph.storages.back().held = held;
-    graph.storages.back().movable = held && kept;
-    graph.released_after.push_back(kNever);
-    return id;
-  };
-  std::vector<StorageId> weights, gradients, states, temporaries;
-  for (int i = 0; i < parameters; ++i) weights.push_back(add("w", i, bytes + i, true, true, true));
-  for (int i = 0; i < parameters; ++i) gradients.push_back(add("g", i, bytes + i, false, true, true));
-  for (int i = 0; i < parameters; ++i) states.push_back(add("m", i, bytes + i, true, true, false));
-  for (int i = 0; i < parameters; ++i) temporaries.push_back(add("t", i, bytes + i, false, false, true));
-  const StorageId rate = add("rate", 0, 8, false, false, false);
-  for (int i = parameters; i-- > 0;) {
-    graph.operators.push_back({.name = absl::StrCat("backward", i),
-                               .cost = 100,
-                               .reads = {weights[At(i)]},
-                               .writes = {gradients[At(i)]},
-                               .phase = Phase::kBackward});
-  }
-  DivisibleUpdate update = {.begin = static_cast<OperatorId>(graph.operators.size())};
-  const auto run = [&](const char* name, Nanoseconds cost, std::vector<StorageId> reads, std::vector<StorageId> writes,
-                       std::vector<StorageId> updates) {
-    graph.operators.push_back({.name = name,
-                               .cost = cost,
-                               .reads = std::move(reads),
-                               .writes = std::move(writes),
-                               .updates = std::move(updates),
-                               .phase = Phase::kUpdate});
-  };
-  run("rate", 1, {}, {rate}, {});
-  std::vector<StorageId> both = gradients;
-  both.insert(both.end(), weights.begin(), weights.end());
-  run("decay", 31, both, temporaries, {});
-  std::vector<StorageId> with_rate = temporaries;
-  with_rate.push_back(rate);
-  run("momentum", 17, with_rate, {}, states);
-  for (StorageId id : temporaries) graph.released_after[At(id)] = static_cast<OperatorId>(graph.operators.size()) - 1;
-  graph.released_after[At(rate)] = static_cast<OperatorId>(graph.operators.size()) - 1;
-  for (int i = 0; i < parameters; ++i) run("item", 0, {states[At(i)]}, {}, {});
-  run("step", 23, states, {}, weights);
-  update.end = static_cast<OperatorId>(graph.operators.size());
-  update.parts = parameters;
-  update.part_of.assign(graph.storages.size(), -1);
-  for (int i = 0; i < parameters; ++i) {
-    for (const auto* list : {&weights, &gradients, &states, &temporaries}) update.part_of[At((*list)[At(i)])] = i;
-  }
-  graph.updates.push_back(update);
-  return graph;
-}
 
 Bytes PeakOf(const Graph& graph) {
   const absl::StatusOr<Outcome> outcome = Simulate(graph, Baseline(graph));
@@ -74,7 +19,7 @@ Bytes PeakOf(const Graph& graph) {
 }
 
 TEST(UpdateSlicesTest, EachSliceRunsByItself) {
-  const Graph graph = Step(3, 1000);
+  const Graph graph = UpdateStep(3, 1000);
   ASSERT_TRUE(Check(graph).ok()) << Check(graph);
   const SlicedGraph sliced = SliceUpdates(graph, 0);
   ASSERT_TRUE(Check(sliced.graph).ok()) << Check(sliced.graph);
@@ -97,7 +42,7 @@ TEST(UpdateSlicesTest, EachSliceRunsByItself) {
 }
 
 TEST(UpdateSlicesTest, ScalarsOfASliceAreReadTogether) {
-  const SlicedGraph sliced = SliceUpdates(Step(4, 1000), SliceBytes(Step(4, 1000), 3));
+  const SlicedGraph sliced = SliceUpdates(UpdateStep(4, 1000), SliceBytes(UpdateStep(4, 1000), 3));
   ASSERT_EQ(sliced.slices.size(), 2u);
   std::vector<std::vector<StorageId>> items;
   for (const Operator& op : sliced.graph.operators) {
@@ -109,7 +54,7 @@ TEST(UpdateSlicesTest, ScalarsOfASliceAreReadTogether) {
 TEST(UpdateSlicesTest, AnySizeKeepsCostsAndResults) {
   std::mt19937_64 random(26);
   for (int i = 0; i < 200; ++i) {
-    Graph graph = Step(1 + i % 9, 1 + static_cast<Bytes>(random() % 5000));
+    Graph graph = UpdateStep(1 + i % 9, 1 + static_cast<Bytes>(random() % 5000));
     for (Operator& op : graph.operators) op.cost = static_cast<Nanoseconds>(random() % 1000);
     const SlicedGraph sliced = SliceUpdates(graph, static_cast<Bytes>(random() % 40000));
     ASSERT_TRUE(Check(sliced.graph).ok()) << Check(sliced.graph);
@@ -121,7 +66,7 @@ TEST(UpdateSlicesTest, AnySizeKeepsCostsAndResults) {
 }
 
 TEST(UpdateSlicesTest, WithoutUpdatesNothingChanges) {
-  Graph graph = Step(2, 10);
+  Graph graph = UpdateStep(2, 10);
   graph.updates.clear();
   const SlicedGraph sliced = SliceUpdates(graph, 0);
   EXPECT_EQ(sliced.graph.operators.size(), graph.operators.size());

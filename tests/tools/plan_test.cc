@@ -159,12 +159,77 @@ TEST_F(PlanCommandTest, AnUpdateInSlices) {
   const nlohmann::json away =
       PlanJson({graph, "--budget", "5M", "--swap", "--link", "pcie5", "--out", file, "--force"});
   EXPECT_EQ(away["state_on_host"], true);
+  EXPECT_EQ(away["host_slices"], 2);
   EXPECT_LE(away["arena"], 5 << 20);
   EXPECT_GE(away["host_peak"], 2 << 20);
   EXPECT_EQ(Plan({"verify", graph, file}).code, 0);
   EXPECT_EQ(Plan({graph, "--budget", "5M", "--swap", "--state", "device"}).code, 2);
   ExpectRefused({graph, "--budget", "5M", "--swap", "--host-memory", "1M", "--time-limit", "100ms"},
                 graph + ": no plan found for a budget of 5242880 bytes");
+}
+
+// kUpdate with so many parameters.
+std::string UpdateOf(int parameters) {
+  using Json = nlohmann::json;
+  Json graph = Json::parse(kUpdate), names[4], numbers[4];  // of parameters, gradients, states and temporaries
+  const Json storages = graph["storages"];
+  for (const char* key : {"storages", "operators", "tensors"}) graph[key] = Json::array();
+  Json& slices = graph["optimizers"][0]["slices"] = Json::array();
+  for (int kind = 0; kind < 4; ++kind) {
+    for (int i = 0; i < parameters; ++i) {
+      Json storage = storages[static_cast<size_t>(2 * kind)];
+      storage["name"] = std::string(1, "pgmt"[kind]) + std::to_string(i);
+      names[kind].push_back(storage["name"]);
+      numbers[kind].push_back({{"t", parameters * kind + i}});
+      graph["tensors"].push_back(Json::array({storage["name"]}));
+      graph["storages"].push_back(std::move(storage));
+    }
+  }
+  const auto add = [&](const char* name, int64_t cost, const char* phase) -> Json& {
+    return graph["operators"].emplace_back(Json({{"name", name}, {"cost_ns", cost}, {"phase", phase}}));
+  };
+  for (size_t i = 0; i < static_cast<size_t>(parameters); ++i) {
+    Json& backward = add("mm", 1000000, "backward");
+    backward["reads"] = Json::array({names[0][i]});
+    backward["writes"] = Json::array({names[1][i]});
+    slices.push_back({{"parameter", names[0][i]}, {"gradient", names[1][i]}, {"state", Json::array({names[2][i]})}});
+  }
+  Json& mul = add("mul", 1000, "update");
+  mul["reads"] = names[1];
+  mul["writes"] = names[3];
+  mul["call"] = {{"args", Json::array({numbers[1]})}, {"results", Json::array({numbers[3]})}};
+  Json& change = add("add_", 1000, "update");
+  change["reads"] = names[3];
+  change["updates"] = names[2];
+  change["call"] = {{"args", Json::array({numbers[2], numbers[3]})}, {"results", Json::array({nullptr})}};
+  graph["optimizers"][0]["operators"] = {parameters, parameters + 2};
+  return graph.dump();
+}
+
+// Which slices have their state there is MakePlanWithState()'s matter (remat_state_places_test).
+TEST_F(PlanCommandTest, TheStateOfSlicesOnTheHost) {
+  const std::string graph = Write("step.json", UpdateOf(8)), file = Path("plan.json");
+  std::vector<std::string> command = {graph, "--budget", "40M", "--swap", "--state", "host", "--out", file, "--force"};
+  EXPECT_EQ(PlanJson(command)["host_slices"], 8);
+  EXPECT_EQ(Plan({"verify", graph, file}).code, 0);
+  nlohmann::json other = nlohmann::json::parse(ReadFile(file));
+  EXPECT_EQ(other["host_slices"], 8);
+  for (const int count : {0, 5}) {
+    other["host_slices"] = count;
+    EXPECT_EQ(Plan({"verify", graph, Write("other.json", other.dump())}).code, 1) << count;
+  }
+  other["host_slices"] = "all";
+  EXPECT_THAT(Plan({"verify", graph, Write("other.json", other.dump())}).err, HasSubstr("host_slices is no count"));
+  other.erase("host_slices");  // a plan of before says only that there is some
+  EXPECT_EQ(Plan({"verify", graph, Write("other.json", other.dump())}).code, 0);
+  const std::string printed =
+      Plan({graph, "--budget", "40M", "--swap", "--state", "host", "--time-limit", "300ms"}).out;
+  EXPECT_THAT(printed, HasSubstr("8 slices, the state on the host between steps\n"));
+  EXPECT_THAT(printed, HasSubstr("no plan in its order with this state on the host takes less\n"));
+  // An update that stays whole has its state there as a whole.
+  command.insert(command.end(), {"--slices", "0"});
+  EXPECT_EQ(PlanJson(command)["host_slices"], 1);
+  EXPECT_EQ(Plan({"verify", graph, file}).code, 0);
 }
 
 TEST_F(PlanCommandTest, MoreMemoryIsNoReasonForALargerArena) {

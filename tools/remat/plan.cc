@@ -18,10 +18,12 @@
 #include "remat/files/schedule_json.h"
 #include "remat/networks/generator.h"
 #include "remat/remat_plan.h"
+#include "remat/state_places.h"
 #include "tools/cli/count_text.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/run_all.h"
 #include "tools/cli/size_text.h"
 #include "tools/remat/plan_commands.h"
 
@@ -103,13 +105,21 @@ void PrintJson(const PlanGraph& planned, const RematPlan& answer, Bytes budget) 
       {"operators", graph.operators.size()},
       {"program_peak", ProgramPeak(planned.program)},
       {"slices", planned.slices.size()},
-      {"state_on_host", planned.state_on_host},
+      {"state_on_host", planned.host_slices > 0},
+      {"host_slices", planned.host_slices},
   };
   object["again"] = nlohmann::ordered_json::array();
   for (const Place& place : PlacesComputedAgain(graph, answer.schedule)) {
     object["again"].push_back({{"operator", place.name}, {"runs", place.runs}, {"time", place.cost}});
   }
   printf("%s\n", object.dump(2).c_str());
+}
+
+std::string WhereStateIs(const PlanGraph& planned) {
+  if (planned.host_slices == 0) return "";
+  const bool all = planned.host_slices >= planned.slices.size();
+  return absl::StrCat(", the state ", all ? "" : absl::StrCat("of ", planned.host_slices, " "),
+                      "on the host between steps");
 }
 
 void Print(const PlanGraph& planned, const RematPlan& answer, Bytes budget) {
@@ -125,9 +135,10 @@ void Print(const PlanGraph& planned, const RematPlan& answer, Bytes budget) {
   printf("time         %.3f ms, %.4f times the program's\n", static_cast<double>(answer.outcome.time) / 1e6,
          Overhead(answer));
   if (budget > 0 && answer.baseline_time > 0) {
-    printf("bound        %.4f times the program's: no plan%s takes less\n",
+    printf("bound        %.4f times the program's: no plan%s%s takes less\n",
            static_cast<double>(answer.lower_bound_time) / static_cast<double>(answer.baseline_time),
-           graph.released_after.empty() ? "" : " in its order");
+           graph.released_after.empty() ? "" : " in its order",
+           planned.host_slices > 0 ? " with this state on the host" : "");
   }
   printf("computed     %s again; %s copied to the host",
          CountText(static_cast<uint64_t>(answer.recomputed), "operator").c_str(),
@@ -137,11 +148,19 @@ void Print(const PlanGraph& planned, const RematPlan& answer, Bytes budget) {
   }
   printf("\n");
   if (!planned.slices.empty()) {
-    printf("update       %s%s\n", CountText(planned.slices.size(), "slice").c_str(),
-           planned.state_on_host ? ", the state on the host between steps" : "");
+    printf("update       %s%s\n", CountText(planned.slices.size(), "slice").c_str(), WhereStateIs(planned).c_str());
   }
   PrintPlaces(PlacesComputedAgain(graph, answer.schedule));
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
+}
+
+remat::StatePlaces StatePlacesOf(const std::string& state) {
+  if (state == "auto") return remat::StatePlaces::kAuto;
+  return state == "host" ? remat::StatePlaces::kHost : remat::StatePlaces::kDevice;
+}
+
+std::vector<std::vector<remat::StorageId>> StateSlices(const PlanGraph& planned) {
+  return planned.slices.empty() ? remat::WholeUpdates(planned.program.updates) : planned.slices;
 }
 
 double BandwidthOf(const PlanCommandOptions& options) {
@@ -186,24 +205,23 @@ int RunPlan(const PlanCommandOptions& options) {
   absl::StatusOr<Graph> program = ReadPlanGraph(options.graph);
   if (!program.ok()) return Fail(std::string(program.status().message()));
   PlanGraph planned = InSlices(*std::move(program), plan.budget > 0 ? options.slices : 0);
-  const bool searches =
-      plan.algorithm == remat::RematAlgorithm::kAuto || plan.algorithm == remat::RematAlgorithm::kSearch;
-  if (plan.swap && searches && plan.budget > 0) PlaceState(options.state, plan.budget, &planned);
-  const absl::StatusOr<RematPlan> answer = [&] {
+  const absl::StatusOr<remat::PlanWithState> answer = [&] {
     const Progress progress(absl::StrCat("planning ", CountText(planned.graph.operators.size(), "operator"),
                                          ", at most ", options.time_limit));
-    return MakeRematPlan(planned.graph, plan);
+    return MakePlanWithState(planned.graph, StateSlices(planned), StatePlacesOf(options.state), plan, RunAll);
   }();
   if (!answer.ok())
     return Fail(options.graph + ": " + std::string(answer.status().message()),
                 absl::IsInternal(answer.status()) ? 1 : 2);
+  planned.graph = answer->graph;
+  planned.host_slices = answer->host_slices;
   if (!options.out.empty()) {
     const absl::Status written =
-        WriteFile(options.out, FormatScheduleJson(planned.graph, answer->schedule,
-                                                  {planned.slice_bytes, planned.slices, planned.state_on_host}));
+        WriteFile(options.out, FormatScheduleJson(planned.graph, answer->plan.schedule,
+                                                  {planned.slice_bytes, planned.slices, planned.host_slices}));
     if (!written.ok()) return Fail(std::string(written.message()));
   }
-  options.json ? PrintJson(planned, *answer, plan.budget) : Print(planned, *answer, plan.budget);
+  options.json ? PrintJson(planned, answer->plan, plan.budget) : Print(planned, answer->plan, plan.budget);
   return 0;
 }
 
@@ -214,9 +232,13 @@ int RunPlanVerify(const PlanCommandOptions& options) {
   if (!text.ok()) return Fail(std::string(text.status().message()));
   const absl::StatusOr<remat::PlanSlices> slices = remat::SlicesOfPlan(*text, options.plan);
   if (!slices.ok()) return Fail(std::string(slices.status().message()));
-  const std::vector<remat::DivisibleUpdate> updates = graph->updates;
-  if (slices->bytes > 0) *graph = remat::SliceUpdates(*graph, slices->bytes).graph;
-  if (slices->state_on_host) remat::SendStateAway(updates, &*graph);
+  std::vector<std::vector<remat::StorageId>> storages = remat::WholeUpdates(graph->updates);
+  if (slices->bytes > 0) {
+    remat::SlicedGraph sliced = remat::SliceUpdates(*graph, slices->bytes);
+    *graph = std::move(sliced.graph);
+    storages = std::move(sliced.slices);
+  }
+  remat::SendStateAway(storages, slices->on_host, &*graph);
   const absl::StatusOr<remat::Schedule> schedule = remat::ParseScheduleJson(*text, options.plan, *graph);
   if (!schedule.ok()) return Fail(std::string(schedule.status().message()));
   if (const std::string fault = Verify(*graph, *schedule); !fault.empty())

@@ -92,9 +92,10 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   command
-      ->add_option("--state", options->state,
-                   "Where a recorded optimizer's state is between steps, with --swap: device, host, or host if nothing "
-                   "else fits (auto)")
+      ->add_option(
+          "--state", options->state,
+          "Where a recorded optimizer's state is between steps, with --swap: device, host, or as much of it on the "
+          "host as is needed (auto)")
       ->check(CLI::IsMember({"auto", "device", "host"}))
       ->capture_default_str();
   command->add_option("--time-limit", options->time_limit, "For the search")
@@ -116,8 +117,8 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
       "--json", options->json,
       "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
       "recomputed, swapped (counts), host_peak (bytes), seconds; operators (of the graph), program_peak (bytes, live "
-      "at once in the program), slices (of optimizers' updates), state_on_host (between steps), again (places of a "
-      "recorded step: operator, runs, "
+      "at once in the program), slices (of optimizers' updates), state_on_host, host_slices (with state there "
+      "between steps), again (places of a recorded step: operator, runs, "
       "time in ns)");
   command->footer(
       "Example:\n  hotpack plan unet.log --budget 6GB --out plan.json\n  hotpack plan verify unet.log plan.json");

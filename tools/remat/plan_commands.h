@@ -21,15 +21,11 @@ struct PlanGraph {
   remat::Graph graph;     // with its updates in slices
   Bytes slice_bytes = 0;  // of remat::SliceUpdates(); 0: no slices
   std::vector<std::vector<remat::StorageId>> slices;
-  bool state_on_host = false;  // between steps
+  size_t host_slices = 0;  // whose optimizer state is on the host between steps; of an update without slices: 1
 };
 
 // Returns the graph with its optimizers' updates in about `count` slices. 0: the updates are left whole.
 PlanGraph InSlices(remat::Graph program, int count);
-
-// Lets the optimizers' state begin and end the step on the host: if `state` is "host", or if it is "auto" and no plan
-// with copies needs at most `budget` bytes otherwise.
-void PlaceState(const std::string& state, Bytes budget, PlanGraph* planned);
 
 // `hotpack plan --sweep`: plans for `points` budgets, evenly from the least to what the unchanged step needs. Writes
 // CSV to standard output and, with `plot`, a picture. `algorithm` auto: all that make plans of the kind of `options`.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "profiler/trace_file.h"
-#include "remat/core/load.h"
 #include "remat/core/update_slices.h"
 #include "remat/files/dtr_log.h"
 #include "remat/files/graph_json.h"
@@ -36,11 +35,6 @@ absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what) {
   const std::string first = text->substr(0, text->find('\n'));
   const bool is_log = first.find("\"INSTRUCTION\"") != std::string::npos;
   return is_log ? remat::ParseDtrLog(*text, what) : remat::ParseGraphJson(*text, what);
-}
-
-void PlaceState(const std::string& state, Bytes budget, PlanGraph* planned) {
-  if (state == "device" || (state == "auto" && remat::LeastMemory(planned->graph, true) <= budget)) return;
-  planned->state_on_host = remat::SendStateAway(planned->program.updates, &planned->graph);
 }
 
 PlanGraph InSlices(remat::Graph program, int count) {

@@ -1,0 +1,145 @@
+#include "remat/state_places.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "remat/core/load.h"
+#include "remat/core/update_slices.h"
+
+namespace hotpack::remat {
+namespace {
+
+using std::chrono::steady_clock;
+using Slices = std::vector<std::vector<StorageId>>;
+
+constexpr size_t kAtOnce = 2;        // parts that are tried at the same time, if tasks can run so
+constexpr size_t kTrials = 6;        // parts that are tried at most
+constexpr int64_t kShare = 3;        // of the time limit: one for those at the same time, and one at least for the best
+constexpr Nanoseconds kHardly = 20;  // a plan hardly costs time that takes so small a part of the program's more
+
+bool Searches(RematAlgorithm algorithm) {
+  return algorithm == RematAlgorithm::kAuto || algorithm == RematAlgorithm::kSearch;
+}
+
+Graph WithAway(const Graph& graph, const Slices& slices, size_t count) {
+  Graph away = graph;
+  SendStateAway(slices, count, &away);
+  return away;
+}
+
+struct Trial {
+  Graph graph = {};
+  PlanOptions options = {};
+  const Decisions* from = nullptr;
+  absl::StatusOr<RematPlan> plan = absl::UnknownError("not planned");
+  void Run() { plan = MakeRematPlan(graph, options, from); }
+};
+
+// Tries parts of the state, and keeps the fastest plan.
+class Trials {
+ public:
+  Trials(const Graph& graph, const Slices& slices, const PlanOptions& options, const RunTasks& run_all)
+      : graph_(graph), slices_(slices), options_(options), run_all_(run_all), begin_(steady_clock::now()) {}
+
+  // The fewest slices whose state on the host leaves what any plan needs within the budget; all, if none does.
+  // O(slices · size of the graph).
+  size_t Fewest() const {
+    for (size_t count = 0; count < slices_.size(); ++count) {
+      if (LeastMemory(WithAway(graph_, slices_, count), true) <= options_.budget) return count;
+    }
+    return slices_.size();
+  }
+  // Tries these parts at the same time. `limit_ns`: of each search. `on`: they go on from the best plan, which is of
+  // the same part, each with another seed. Returns whether one is the best.
+  bool Run(const std::vector<size_t>& counts, int64_t limit_ns, bool on = false) {
+    ++rounds_;
+    std::vector<Trial> trials(counts.size());
+    std::vector<std::function<void()>> tasks;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      trials[i].graph = WithAway(graph_, slices_, counts[i]);
+      trials[i].options = options_;
+      trials[i].options.time_limit_ns = std::max<int64_t>(1, limit_ns);
+      if (on) trials[i].options.seed += i + 1;
+      trials[i].from = on && best_ && best_->plan.choice ? &*best_->plan.choice : nullptr;
+      tasks.emplace_back([trial = &trials[i]] { trial->Run(); });
+    }
+    run_all_(tasks);
+    bool improved = false;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      absl::StatusOr<RematPlan>& plan = trials[i].plan;
+      if (!plan.ok()) {
+        if (why_.ok() || absl::IsInternal(plan.status())) why_ = plan.status();
+      } else if (!best_ || plan->outcome.time < best_->plan.outcome.time) {
+        best_ = {*std::move(plan), std::move(trials[i].graph), counts[i]};
+        improved = true;
+      }
+    }
+    return improved;
+  }
+  bool HardlyCosts() const {
+    return best_ && best_->plan.outcome.time - best_->plan.baseline_time <= best_->plan.baseline_time / kHardly;
+  }
+  const std::optional<PlanWithState>& best() const { return best_; }
+  int64_t left() const {
+    const int64_t spent = std::chrono::nanoseconds(steady_clock::now() - begin_).count();
+    return std::max<int64_t>(0, options_.time_limit_ns - spent);
+  }
+  absl::StatusOr<PlanWithState> Answer() {
+    if (absl::IsInternal(why_) || !best_) return why_;
+    if (rounds_ > 1) SetLeastTime(best_->graph, options_, &best_->plan);  // in whole: trials had less time
+    best_->plan.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
+    return *std::move(best_);
+  }
+
+ private:
+  const Graph& graph_;
+  const Slices& slices_;
+  const PlanOptions& options_;
+  const RunTasks& run_all_;
+  const steady_clock::time_point begin_;
+  std::optional<PlanWithState> best_;
+  absl::Status why_;  // of the first part without a plan
+  int rounds_ = 0;    // calls of Run
+};
+
+}  // namespace
+
+void RunInTurn(const std::vector<std::function<void()>>& tasks) {
+  for (const std::function<void()>& task : tasks) task();
+}
+
+absl::StatusOr<PlanWithState> MakePlanWithState(const Graph& graph, const Slices& slices, StatePlaces places,
+                                                const PlanOptions& options, const RunTasks& run_all) {
+  Trials trials(graph, slices, options, run_all);
+  Graph all = graph;
+  const bool may =
+      options.swap && options.budget > 0 && Searches(options.algorithm) && SendStateAway(slices, slices.size(), &all);
+  if (!may || places == StatePlaces::kDevice) {
+    trials.Run({0}, options.time_limit_ns);
+    return trials.Answer();
+  }
+  const size_t most = slices.size(), fewest = places == StatePlaces::kHost ? most : trials.Fewest();
+  if (fewest == most) {
+    trials.Run({most}, options.time_limit_ns);
+    return trials.Answer();
+  }
+  // Larger parts as long as they make plans faster.
+  for (size_t count = fewest; count < std::min(most, fewest + kTrials); count += kAtOnce) {
+    std::vector<size_t> counts;
+    for (size_t more = 0; more < kAtOnce && count + more <= most; ++more) counts.push_back(count + more);
+    const bool improved = trials.Run(counts, options.time_limit_ns / kShare);
+    if (trials.best() && (!improved || trials.best()->host_slices < counts.back())) break;
+    // Trials without a plan take longer than their limit: no reason to leave out what may have one.
+    if (trials.best() && (trials.HardlyCosts() || trials.left() <= options.time_limit_ns / kShare)) break;
+  }
+  if (trials.best()) {
+    trials.Run(std::vector<size_t>(kAtOnce, trials.best()->host_slices), trials.left(), true);
+  } else {  // the part with the most room, which must have its time
+    trials.Run({most}, std::max(trials.left(), options.time_limit_ns / kShare));
+  }
+  return trials.Answer();
+}
+
+}  // namespace hotpack::remat
