@@ -20,6 +20,8 @@ _OPTIMIZERS = {
     "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.01),
 }
 
+_LAST_STEPS = 9  # whose time on the device is taken
+
 
 class Loop:
     """One run. It can run only once."""
@@ -31,6 +33,7 @@ class Loop:
         self._task, self._options = task, options
         self._device = torch.device(options.device)
         self._times: list[float] = []  # seconds a step
+        self._ends: list[torch.cuda.Event] = []  # of the steps, if the device's time is wanted
         self._train_source, self._test_source = HostSource(options.seed), HostSource(options.seed + 1)
         if options.no_cudnn:
             torch.backends.cudnn.enabled = False
@@ -103,6 +106,9 @@ class Loop:
             total += loss.item()
         scaler.step(optimizer)
         scaler.update()
+        if self._options.device_times:
+            self._ends.append(torch.cuda.Event(enable_timing=True))
+            self._ends[-1].record()
         if self._device.type == "cuda":
             torch.cuda.synchronize()
         self._times.append(time.perf_counter() - start)
@@ -133,9 +139,15 @@ class Loop:
             "last_loss": self.losses[-1],
             "step_ms": round(1000 * statistics.median(self._times[self._options.warm_up:]), 3),
             "step_mean_ms": round(1000 * statistics.fmean(self._times[self._options.warm_up:]), 3),
+            "device_step_ms": self._device_step(),
             "torch_reserved_peak": self._torch_figure("max_memory_reserved"),
             "torch_allocated_peak": self._torch_figure("max_memory_allocated"),
         }
+
+    def _device_step(self) -> float | None:
+        """The median of the last steps, from end to end on the device. None: not wanted."""
+        ends = self._ends[-_LAST_STEPS:]
+        return statistics.median(begin.elapsed_time(end) for begin, end in zip(ends, ends[1:])) if len(ends) > 1 else None
 
     def _torch_figure(self, name: str) -> int | None:
         """Bytes; None if PyTorch's own allocator is not in use, or has no such figure."""

@@ -17,7 +17,7 @@ SIMULATED_DEVICE = "hotpack simulated device"  # simgpu's answer to cuDeviceGetN
 
 
 def fail(message: str) -> NoReturn:
-    print(f"train.py: {message}", file=sys.stderr)
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -53,6 +53,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                         help="what routes tokens in a mixture of experts (host on the simulated device, else device)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--no-cudnn", action="store_true", help="convolutions and LSTMs by PyTorch's own kernels")
+    parser.add_argument("--device-times", action="store_true", help="also write what the last steps take on the device, to --json")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--allocator", choices=settings.ALLOCATORS,
                         help="PyTorch's own, with expandable segments or without, or over cudaMallocAsync; hotpack.enable(); "
@@ -65,6 +66,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         settings.fail(f"--warm-up {options.warm_up}: not below the {options.steps} steps")
     if options.inference and (options.epochs > 1 or options.accumulate > 1 or options.evaluate_every or options.precision == "amp"):
         settings.fail("--inference trains nothing: no epochs, accumulated batches, evaluations or scaled losses")
+    if options.device_times and (options.device != "cuda" or options.inference):
+        settings.fail("--device-times is for training on a device")
     for path in (options.losses, options.json):
         if path is not None and not path.parent.is_dir():
             settings.fail(f"{path}: no such directory")

@@ -35,7 +35,7 @@ def enabled() -> bool:
     return _enabled
 
 
-def enable(*, mark_steps: bool = True, budget: "str | int | None" = None) -> None:
+def enable(*, mark_steps: bool = True, budget: "str | int | None" = None, algorithm: str = "") -> None:
     """Makes hotpack PyTorch's CUDA allocator. Before the first use of CUDA; a second call does nothing.
 
     mark_steps: each step of an optimizer (of several: the first one's, or one's that steps more rarely) ends an
@@ -44,6 +44,8 @@ def enable(*, mark_steps: bool = True, budget: "str | int | None" = None) -> Non
     ("60%"), or of its activations ("activations:50%"); None, "0" or "none": no budget. HOTPACK_BUDGET comes first
     (docs/budget.md). Where PyTorch has no CUDA or no driver, the budget is one of tensors of the CPU, and hotpack is no
     allocator.
+    algorithm: that plans for the budget, such as "chen" (docs/budget.md, Other planners). HOTPACK_ALGORITHM comes
+    first.
     torch.cuda.memory_stats and its like, memory snapshots and empty_cache go on working.
 
     Raises Error, in one line: no PyTorch or one without CUDA, an unsupported version, too late, a library is missing, a
@@ -51,12 +53,12 @@ def enable(*, mark_steps: bool = True, budget: "str | int | None" = None) -> Non
     """
     amount = _budget.chosen(budget)
     if not _enabled:
-        _enable(mark_steps, amount)
+        _enable(mark_steps, amount, algorithm)
     if _enabled and amount is not None:
-        _start_budget(amount)
+        _start_budget(amount, algorithm)
 
 
-def _enable(mark_steps: bool, amount: "Optional[Amount]") -> None:
+def _enable(mark_steps: bool, amount: "Optional[Amount]", algorithm: str) -> None:
     global _enabled
     _versions.check_platform()
     try:
@@ -66,7 +68,7 @@ def _enable(mark_steps: bool, amount: "Optional[Amount]") -> None:
     if _enabled:  # `hotpack run` does so as soon as torch is imported
         return
     if amount is not None and not _has_device(torch):
-        _budget.start(torch, amount, "cpu")
+        _budget.start(torch, amount, "cpu", algorithm)
         return
     _versions.check_torch(torch, simulated())
     if torch.cuda.is_initialized():
@@ -101,10 +103,10 @@ def _has_device(torch: ModuleType) -> bool:
     return True
 
 
-def _start_budget(amount: Amount) -> None:
+def _start_budget(amount: Amount, algorithm: str) -> None:
     import torch
 
-    if _budget.start(torch, amount, "cuda") and amount.bytes is not None:
+    if _budget.start(torch, amount, "cuda", algorithm) and amount.bytes is not None:
         for device in range(_MAX_DEVICES):
             core().hotpack_set_limit(device, ctypes.c_uint64(amount.bytes))
 

@@ -127,8 +127,8 @@ class AgainTest(unittest.TestCase):
         for share in (60, 35):
             left, session = train(Outside, f"activations:{share}%", steps=8, recompute=True)
             self.assertTrue(training.same(plain, left))
-        self.assertIn(("aten::zeros_like", "aten::mul", torch.float32, 2, (60 * 120).bit_length()), session.saves._checks.wrong)
-        self.assertNotIn(("aten::empty_like", "aten::mul"), {kind[:2] for kind in session.saves._checks.right})
+        self.assertIn(("aten::zeros_like", "aten::mul", torch.float32, 2, (60 * 120).bit_length()), session.saves.checks.wrong)
+        self.assertNotIn(("aten::empty_like", "aten::mul"), {kind[:2] for kind in session.saves.checks.right})
         self.assertGreater(session.computed, 0)
 
     def run_both(self, program):

@@ -174,8 +174,9 @@ print(figures.get("budget"), figures.get("moved_bytes"), figures.get("predicted_
         done = self.program("much")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr.splitlines()[-1], "^hotpack.Error: the budget 'much' is no size")
-        done = self.program("60%", HOTPACK_RECOMPUTE="yes")
-        self.assertRegex(done.stderr.splitlines()[-1], "^hotpack.Error: HOTPACK_RECOMPUTE=yes is not 0 or 1")
+        for switch in ("HOTPACK_RECOMPUTE", "HOTPACK_STATE_AHEAD"):
+            done = self.program("60%", **{switch: "yes"})
+            self.assertRegex(done.stderr.splitlines()[-1], f"^hotpack.Error: {switch}=yes is not 0 or 1")
 
 
 class FigureTest(unittest.TestCase):

@@ -78,7 +78,7 @@ class BudgetDeviceTest(unittest.TestCase):
         """Line, statistics and page agree with hotpack.stats()."""
         names = ("budget", "predicted_peak", "moved_bytes", "recomputed_bytes", "saved_peak", "predicted_time", "least_time", "measured_time")
         self.assertEqual({name: stats["budget"][name] for name in names}, {name: figures[name] for name in names})
-        self.assertEqual(set(stats["budget"]), {*names, "iterations"})
+        self.assertEqual(set(stats["budget"]), {*names, "saved_plan", "iterations"})
         self.assertEqual((stats["budget"]["iterations"], figures["iterations"]), (7, stats["iterations"]))
         held, predicted = (f"{size / (1 << 20):.1f} MiB" for size in (stats["reserved_peak"], figures["predicted_peak"]))
         self.assertIn(f": predicted {predicted}, held {held}; ", stderr)
@@ -89,6 +89,20 @@ class BudgetDeviceTest(unittest.TestCase):
             self.assertIn(f'<td class="word">{row}</td>', section)
         xml.etree.ElementTree.fromstring(re.search(r"<svg.*</svg>", section, re.DOTALL)[0])
         self.assertLess(len(section), 12000)
+
+    def test_a_saved_plan_begins_with_the_second_step(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        plan = os.path.join(folder.name, "job.%r.plan")
+        with mock.patch.dict(os.environ, {"SIMGPU_TIME": "pcie=25", "RANK": "7"}):
+            first, _ = self.figures("120M", "--plan", plan)
+            second, stderr = self.figures("120M", "--plan", plan)
+        self.assertIn(f"{folder.name}/job.7.plan.budget", map(str, Path(folder.name).iterdir()))
+        self.assertEqual([each["figures"]["saved_plan"] for each in (first, second)], [0, 1])
+        self.assertEqual(first["predicted_peak"], second["predicted_peak"])
+        self.assertLessEqual(max(second["reserved"]), 120 << 20)
+        self.assertLess(second["moved_bytes"], 0.6 * first["moved_bytes"])  # of three steps one is left
+        self.assertIn("hotpack: budget 120.0 MiB by a saved plan: predicted ", stderr)
 
     def test_the_floor_is_named(self):
         done = self.run_program("36M")
@@ -135,6 +149,41 @@ import time; time.sleep(1)
         self.assertGreater(figures["recomputed_bytes"], 0)
         self.assertGreater(figures["measured_time"], 0)
         self.assertTrue(1 <= figures["least_time"] <= figures["predicted_time"], figures)
+
+    def test_state_moves_beside_the_pass(self):
+        """In virtual time. Some of the state is on the device when a step has ended, and none in an evaluation."""
+        script = """
+import json, torch
+model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.GELU()) for _ in range(8)]).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+def there():
+    return sum(value.numel() * 4 for state in optimizer.state.values() for value in state.values() if value.is_cuda)
+after, moments = [], [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+for step in range(32):
+    if step == 26:  # a script serves again
+        moments[0].record()
+    model(torch.randn(8192, 2048, device="cuda")).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    after.append(there())
+    assert all(state["step"].item() == step + 1 for state in optimizer.state.values())
+moments[1].record()
+torch.cuda.synchronize()
+model.eval()
+import hotpack
+print(json.dumps({**hotpack.stats(), "taken": moments[0].elapsed_time(moments[1]), "after": after, "evaluation": there()}))
+import time; time.sleep(1)
+"""
+        with mock.patch.dict(os.environ, {"SIMGPU_TIME": "pcie=25"}):
+            ahead, _ = self.figures("900M", script=script)
+            with mock.patch.dict(os.environ, {"HOTPACK_STATE_AHEAD": "0"}):
+                off, _ = self.figures("900M", script=script)
+        for figures in (ahead, off):
+            self.assertLessEqual(figures["reserved_peak"], 900 << 20)
+        self.assertEqual(ahead["evaluation"], off["evaluation"])  # what always stays
+        self.assertEqual(set(off["after"][3:]), {off["evaluation"]})
+        self.assertGreater(min(ahead["after"][3:]), ahead["evaluation"])
+        self.assertLess(ahead["taken"], 0.97 * off["taken"])
 
     def test_a_moved_storage_goes_when_two_more_are_saved(self):
         """Moved or not: else the last ones that are moved would stay on the device until backward."""

@@ -26,10 +26,26 @@ if len(sys.argv) > 1:
 print([parameter.double().sum().item() for parameter in model.parameters()])
 """
 
+SHAPES = """
+import sys, torch
+print("torch._decomp" in sys.modules)
+{}
+print("torch._decomp" in sys.modules, torch._meta_registrations.__file__.endswith("_meta_registrations.py"))
+"""
+CONVOLVED = "print(torch.nn.Conv2d(3, 4, 3)(torch.empty(2, 3, 8, 8)).shape)"
+# What makes torch._meta_registrations come.
+WANT_SHAPES = (
+    f"with torch.device('meta'): {CONVOLVED}",
+    f"from torch._subclasses.fake_tensor import FakeTensorMode\nwith FakeTensorMode(): {CONVOLVED}",
+    "import torch._decomp; print(len(torch._decomp.decomposition_table))",
+    "from torch._meta_registrations import meta_index_Tensor; print(meta_index_Tensor.__name__)",
+    "print(torch._meta_registrations.device_hint(torch.ones(2)))",
+)
 
-def printed(*arguments: str, whole: bool = False) -> "list[str]":
+
+def printed(*arguments: str, program: str = TRAIN, whole: bool = False) -> "list[str]":
     environment = {**os.environ, "HOTPACK_TEST_WHOLE_TORCH": "1" if whole else ""}
-    done = subprocess.run([sys.executable, "-c", TRAIN, *arguments], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -59,6 +75,38 @@ class LeanTorchTest(unittest.TestCase):
         (before, after, *sums), (_, _, *expected) = printed("compile"), printed("compile", whole=True)
         self.assertEqual((before, after), ("False", "True"))
         self.assertEqual(sums, expected)
+
+    def test_shapes_are_known_where_they_are_asked_for(self):
+        for wanted in WANT_SHAPES:
+            with self.subTest(wanted):
+                program = SHAPES.format(wanted)
+                (before, *lean), (always, *expected) = printed(program=program), printed(program=program, whole=True)
+                self.assertEqual((before, always), ("False", "True"))
+                self.assertEqual(lean, expected)
+                self.assertEqual(lean[-1], "True True")
+
+    def test_generators_are_made_before_and_after_shapes_are_known(self):
+        program = """
+import torch
+numbers = [torch.rand(2, generator=torch.Generator().manual_seed(7)).tolist()]
+print(type(torch.Generator), type(torch.Generator()))
+import torch._prims
+numbers.append(torch.rand(2, generator=torch.Generator().manual_seed(7)).tolist())
+print(type(torch.Generator), numbers[0] == numbers[1], numbers)
+"""
+        self.assertEqual(printed(program=program), printed(program=program, whole=True))
+
+    def test_the_place_of_a_caller(self):
+        program = """
+import torch
+def place():
+    return torch._library.utils.get_source(2)
+def call():
+    return place()
+print(call(), torch._library.utils.get_source.__code__.co_name)
+"""
+        (lean,), (whole,) = printed(program=program), printed(program=program, whole=True)
+        self.assertEqual(lean, whole.replace("get_source", "lean"))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any, Optional
 from .. import _sections
 from .._errors import Error
 from . import amount as _amount
+from . import planners
 from .amount import Amount, Given
 
 _session: Any = None  # session.Session
@@ -19,22 +20,29 @@ def chosen(given: Given) -> "Optional[Amount]":
     return _amount.parse(text if text else given)
 
 
-def start(torch: Any, amount: Amount, device: str) -> bool:
-    """Puts it in force for memory of this type of device ("cuda", "cpu"). Returns False, and does nothing, if there is
-    one already. Raises Error."""
+def start(torch: Any, amount: Amount, device: str, algorithm: str = "") -> bool:
+    """Puts it in force for memory of this type of device ("cuda", "cpu"). algorithm: that plans; HOTPACK_ALGORITHM
+    comes before it. Returns False, and does nothing, if there is one already. Raises Error."""
     global _session
     if _session is not None:
         return False
     from . import session
 
-    choice = os.environ.get("HOTPACK_RECOMPUTE", "")
-    if choice not in ("", "0", "1"):
-        raise Error(f"HOTPACK_RECOMPUTE={choice} is not 0 or 1")
-    found = session.Session(torch, amount, device, recompute=choice != "0")
+    found = session.Session(torch, amount, device, recompute=_switch("HOTPACK_RECOMPUTE"),
+                            state_ahead=_switch("HOTPACK_STATE_AHEAD"),
+                            algorithm=planners.parse(os.environ.get("HOTPACK_ALGORITHM", "") or algorithm))
     found.start()
     _session = found
     atexit.register(_end, os.getpid())
     return True
+
+
+def _switch(name: str) -> bool:
+    """Of the environment: on unless it is 0."""
+    choice = os.environ.get(name, "")
+    if choice not in ("", "0", "1"):
+        raise Error(f"{name}={choice} is not 0 or 1")
+    return choice != "0"
 
 
 def _end(process: int) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from .clock import Clock
+from .paged_state import PagedState
 from .paging import Pager
 
 SLICED = ("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "RAdam", "RMSprop",
@@ -48,6 +49,7 @@ class Slices:
                 self._own.add(_innermost(found.step))
         plain = optimizer.profile_hook_step
         load = optimizer.load_state_dict
+        save = optimizer.state_dict
 
         def profile_hook_step(function: Any) -> Any:
             return plain(self._sliced(function))
@@ -58,17 +60,28 @@ class Slices:
             self._page_out(of)
             return result
 
-        self._plain = (plain, load)
+        @functools.wraps(save)
+        def state_dict(of: Any, *arguments: Any, **keywords: Any) -> Any:
+            result = save(of, *arguments, **keywords)
+            states = result.get("state")
+            for name, state in states.items() if isinstance(states, dict) else ():
+                if isinstance(state, PagedState):
+                    states[name] = state.copy()
+            return result
+
+        self._plain = (plain, load, save)
         optimizer.profile_hook_step = staticmethod(profile_hook_step)
         optimizer.load_state_dict = load_state_dict
+        optimizer.state_dict = state_dict
         self._wrap_again()
 
     def uninstall(self) -> None:
         """Steps are whole from now on, and the state comes back."""
         optimizer = self._torch.optim.Optimizer
-        plain, optimizer.load_state_dict = self._plain
+        plain, optimizer.load_state_dict, optimizer.state_dict = self._plain
         optimizer.profile_hook_step = staticmethod(plain)
         self._wrap_again()
+        self._pager.stop()
         for known in list(self.known):
             self._pager.bring(known, [parameter for group in known.param_groups for parameter in group["params"]])
 
@@ -83,8 +96,9 @@ class Slices:
 
     def _page_out(self, optimizer: Any) -> None:
         if self.on and self._why_whole(optimizer, _innermost(type(optimizer).step)) is None:
-            self._pager.begin(optimizer)
-            for _, part in self._slices(optimizer):
+            parts = [part for _, part in self._slices(optimizer)]
+            self._pager.begin(optimizer, parts)
+            for part in parts:
                 self._pager.send(optimizer, part)
             self._pager.end(optimizer)
 
@@ -101,6 +115,8 @@ class Slices:
                     self._said.add(name)
                     self._say(f"{name}'s state stays on the device, and its step is not sliced: {reason}")
                 return function(optimizer, *arguments, **keywords)
+            if self._pager.together >= _parameter_bytes(optimizer) and self._pager.may_step_whole(optimizer):
+                return function(optimizer, *arguments, **keywords)
             return self._step(optimizer, function, *arguments, **keywords)
 
         step._hotpack_sliced = True  # type: ignore[attr-defined]
@@ -113,17 +129,16 @@ class Slices:
                 loss = closure()
         groups = optimizer.param_groups
         whole = [group["params"] for group in groups]
-        slices = list(self._slices(optimizer))
+        slices = self._together(optimizer)
         pager = self._pager
         try:
             for group in groups:
                 group["params"] = []
-            pager.begin(optimizer)
+            pager.begin(optimizer, [part for _, part in slices])
             for number, (group, part) in enumerate(slices):
                 begin = self._moment()
                 pager.bring(optimizer, part)
-                if number + 1 < len(slices):
-                    pager.bring_ahead(optimizer, slices[number + 1][1])
+                pager.bring_ahead(optimizer, number + 1)
                 self._span(begin)
                 group["params"] = part
                 function(optimizer)
@@ -163,7 +178,7 @@ class Slices:
             part: list[Any] = []
             size = 0
             for parameter in group["params"]:
-                count = parameter.numel() * parameter.element_size()
+                count = _bytes(parameter)
                 if part and size + count > limit:
                     yield group, part
                     part, size = [], 0
@@ -172,12 +187,29 @@ class Slices:
             if part:
                 yield group, part
 
+    def _together(self, optimizer: Any) -> "list[tuple[Any, list[Any]]]":
+        """The slices, with those in one whose state stays, as far as the device has room."""
+        joined: list[tuple[Any, list[Any]]] = []
+        left = 0  # bytes that the last one may take
+        for group, part in self._slices(optimizer):
+            stays = self._pager.together > 0 and self._pager.stays(optimizer, part)
+            size = sum(map(_bytes, part))
+            if stays and joined and joined[-1][0] is group and size <= left:
+                joined[-1][1].extend(part)
+                left -= size
+            else:
+                joined.append((group, part))
+                left = self._pager.together - size if stays else 0
+        return joined
+
+    def parameter_bytes(self) -> int:
+        """Of all optimizers that stepped."""
+        return sum(map(_parameter_bytes, list(self.known)))
+
     @staticmethod
     def _slice_of(optimizer: Any) -> int:
         """A sixteenth of the parameters, from 1 to 64 MiB."""
-        total = sum(parameter.numel() * parameter.element_size()
-                    for group in optimizer.param_groups for parameter in group["params"])
-        return int(min(max(total // 16, 1 << 20), 64 << 20))
+        return min(max(_parameter_bytes(optimizer) // 16, 1 << 20), 64 << 20)
 
     def _why_whole(self, optimizer: Any, function: Any) -> "Optional[str]":
         if function not in self._own:
@@ -192,6 +224,14 @@ class Slices:
                 if type(parameter) not in (self._torch.Tensor, self._torch.nn.Parameter):
                     return f"parameters are of type {type(parameter).__name__}"
         return None
+
+
+def _parameter_bytes(optimizer: Any) -> int:
+    return sum(_bytes(parameter) for group in optimizer.param_groups for parameter in group["params"])
+
+
+def _bytes(parameter: Any) -> int:
+    return int(parameter.numel() * parameter.element_size())
 
 
 def _innermost(function: Any) -> Any:

@@ -152,9 +152,11 @@ class Kind:
         self.of_item = of_item
         self.sight: Any = None  # policy.Sight
         self.plan: Any = None  # policy.Plan
+        self.planned: Any = None  # the sight that the plan was made from
         self.passes = 0  # observed
         self.seconds: list[float] = []  # by storage, to compute it again, when operators were measured last
         self.places: list[str] = []  # by storage, if they are wanted
+        self.saved = False  # its plan is an earlier run's, and was not followed yet
 
     def begins_with(self, items: "list[Item]") -> bool:
         return len(items) <= len(self.items) and all(mine.covers(other) for mine, other in zip(self.items, items))

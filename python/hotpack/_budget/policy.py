@@ -12,13 +12,15 @@ stay for their own use. So a chain of results is computed once, from its end to 
 
 import heapq
 import itertools
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
 
 from .clock import UNKNOWN_RATE, Rates
 from .passes import AGAIN, KEEP, MOVE, Pass
-from .timeline import Timeline, Use, least_seconds
+from .state_moves import EARLY, Moving, moves_within
+from .timeline import StateMoves, Timeline, Use, least_seconds
 
 LONGEST_CHAIN = 40  # results, each computed from the one before: a replay calls the next one
 # How much of a copy's time is thought to be in the way while copies overlap with kernels: plans with some are compared.
@@ -27,7 +29,6 @@ _QUICK_WEIGHTS = (0.012, 1.0)
 _HALVINGS = 7  # of the range between nothing and all of it
 _EQUAL = 1.03  # gains get smaller as others go: how much worse than it was the next one may be before others are asked
 _UNKNOWN = Rates(UNKNOWN_RATE, UNKNOWN_RATE, True)
-_EARLY = 1.25  # copies are planned as if they took so much longer
 
 
 class Sight:
@@ -75,13 +76,15 @@ class Plan:
     """treatments: by storage. fetches: (position, moved storage): where copies back begin, in order. leaves: by moved
     storage, until when it may stay for its copy out. predicted: the peak in bytes. load: bytes at each position. floor:
     the peak with everything moved. moved: bytes each way. seconds: of the pass. seconds_of: of each storage, without
-    what overlaps; empty: not known."""
+    what overlaps; empty: not known. state: of optimizers, that moves meanwhile. exposed: seconds of its moves that are
+    in the way of their steps."""
 
-    __slots__ = ("fetches", "floor", "leaves", "load", "moved", "predicted", "seconds", "seconds_of", "treatments")
+    __slots__ = ("exposed", "fetches", "floor", "leaves", "load", "moved", "predicted", "seconds", "seconds_of",
+                 "state", "treatments")
 
     def __init__(self, treatments: "list[str]", load: "list[int]", floor: int, moved: int, seconds: float,
-                 starts: "dict[int, int]", seconds_of: "list[float]",
-                 leaves: "Optional[dict[int, int]]" = None) -> None:
+                 starts: "dict[int, int]", seconds_of: "list[float]", leaves: "Optional[dict[int, int]]" = None,
+                 state: "Optional[StateMoves]" = None, exposed: float = 0.0) -> None:
         self.treatments = treatments
         self.load = load
         self.predicted = max(load, default=0)
@@ -91,6 +94,8 @@ class Plan:
         self.seconds_of = seconds_of
         self.leaves = leaves or {}
         self.fetches = sorted((start, index) for index, start in starts.items())
+        self.state = state
+        self.exposed = exposed
 
 
 def sight_of(done: Pass, loads: "Optional[list[int]]", fixed: int, timeline: "Optional[Timeline]" = None) -> Sight:
@@ -124,28 +129,43 @@ def everything_moved(sight: Sight) -> Plan:
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]  # the recorder has nothing to do with it
-def choose(sight: Sight, room: int, of_saved: bool, quick: bool = False) -> Plan:
+def choose(sight: Sight, room: int, of_saved: bool, quick: bool = False, moving: "Optional[Moving]" = None) -> Plan:
     """The fastest plan found whose load is at most `room` bytes, or the one that is the least above it. Deterministic.
     About O(storages x positions).
 
-    of_saved: the room is for saved storages alone. quick: fewer plans are compared."""
+    of_saved: the room is for saved storages alone. quick: fewer plans are compared. moving: state that comes and goes
+    beside the saves."""
     overlaps = sight.timeline.rates.overlaps
-    plans = [_Search(sight, room, of_saved, 1.0, False).plan()]
+
+    def plan_with(weight: float, compute: bool = True) -> Plan:
+        return _Search(sight, room, of_saved, weight, compute).plan(moving)
+
+    plans = [plan_with(1.0, False)]
     if any(use.sources is not None for use in sight.uses):
         weights = _QUICK_WEIGHTS if quick else _WEIGHTS
-        plans += [_Search(sight, room, of_saved, weight, True).plan() for weight in (weights if overlaps else (1.0,))]
+        plans += [plan_with(weight) for weight in (weights if overlaps else (1.0,))]
         if overlaps and not quick:
-            plans += _halvings(sight, room, of_saved)
-    return min(plans, key=lambda plan: (max(0, plan.predicted - room), plan.seconds, plan.moved))
+            plans += _halvings(sight, room, plan_with)
+    return min(plans, key=lambda plan: (max(0, plan.predicted - room), plan.seconds + plan.exposed, plan.moved))
 
 
-def _halvings(sight: Sight, room: int, of_saved: bool) -> "list[Plan]":
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def with_treatments(sight: Sight, room: int, of_saved: bool, treatments: "list[str]",
+                    moving: "Optional[Moving]" = None) -> Plan:
+    """The plan of these treatments, one for each storage. What is above the room then goes as in choose(); what cannot
+    be computed again is moved; chains that are too long begin at a kept result. O(storages x positions)."""
+    search = _Search(sight, room, of_saved, 1.0, True)
+    search.begin_with(treatments)
+    return search.plan(moving, False)
+
+
+def _halvings(sight: Sight, room: int, plan_with: "Callable[[float], Plan]") -> "list[Plan]":
     """Towards the weight with which as much moves as hides behind kernels."""
     low, high = 1e-4, 1.0
     plans = []
     for _ in range(_HALVINGS):
         weight = (low * high) ** 0.5
-        plan = _Search(sight, room, of_saved, weight, True).plan()
+        plan = plan_with(weight)
         plans.append(plan)
         computed = sum(use.seconds for use, treatment in zip(sight.uses, plan.treatments) if treatment == AGAIN)
         if plan.predicted > room or plan.seconds > 1.002 * (sight.timeline.total + computed):
@@ -179,18 +199,53 @@ class _Search:
         self._compute = compute
         self._rebuild()
 
-    def plan(self) -> Plan:
+    def begin_with(self, treatments: "list[str]") -> None:
+        """Instead of everything kept."""
+        lengths = [0] * len(treatments)  # of chains, from their begin on
+        for index, (use, treatment) in enumerate(zip(self._uses, treatments)):
+            if treatment == KEEP or use.begin >= use.end:
+                continue
+            if treatment == AGAIN and AGAIN in self._options(index):
+                lengths[index] = 1 + max((lengths[source] for source in use.sources or ()), default=0)
+                if lengths[index] > LONGEST_CHAIN:
+                    lengths[index] = 0
+                    continue
+                self._treatments[index] = AGAIN
+            else:
+                self._treatments[index] = MOVE
+        self._rebuild()
+
+    def plan(self, moving: "Optional[Moving]" = None, returns: bool = True) -> Plan:
+        """returns: what has room after all is kept."""
         self._fit()
-        self._return()
-        self._rebuild()  # results on the way may be wanted elsewhere now
-        self._fit()
+        if returns:
+            self._return()
+            self._rebuild()  # results on the way may be wanted elsewhere now
+            self._fit()
         leaves = self._end_copies() if self._timeline.rates.overlaps else {}
         starts = self._start_copies() if self._timeline.rates.overlaps else {}
         moved = sum(use.bytes for use, treatment in zip(self._uses, self._treatments) if treatment == MOVE)
         seconds = self._timeline.seconds(self._uses, self._treatments, self._ends, starts, leaves)
         seconds_of = [self._seconds_of(use, treatment) for use, treatment in zip(self._uses, self._treatments)]
-        return Plan(self._treatments, self._load.tolist(), self._floor, moved, seconds, starts,
-                    seconds_of if self._timeline.total > 0 else [], leaves)
+        load = self._load.tolist()
+        exposed = moving.seconds if moving is not None else 0.0
+        state = self._state_moves(moving, load, starts) if moving is not None else None
+        if state is not None:
+            beside = self._timeline.seconds(self._uses, self._treatments, self._ends, starts, leaves, state)
+            if beside + state.exposed < seconds + exposed:
+                seconds, exposed = beside, state.exposed
+                load = [sum(parts) for parts in zip(load, state.stays, state.comes)]
+            else:
+                state = None
+        return Plan(self._treatments, load, self._floor, moved, seconds, starts,
+                    seconds_of if self._timeline.total > 0 else [], leaves, state, exposed)
+
+    def _state_moves(self, moving: Moving, load: "list[int]", starts: "dict[int, int]") -> "Optional[StateMoves]":
+        if not self._timeline.rates.overlaps or self._timeline.total <= 0:
+            return None
+        turn = min((use.end for use in self._uses), default=0)
+        back = sorted((start, self._ends[index], self._uses[index].bytes) for index, start in starts.items())
+        return moves_within(self._room, load, self._timeline, turn, [(start, size) for start, _, size in back], moving)
 
     def _seconds_of(self, use: Use, treatment: str) -> float:
         if treatment == AGAIN:
@@ -248,8 +303,7 @@ class _Search:
         """(seconds for each byte of excess that goes, ...), to be compared. None: nothing goes."""
         use = self._uses[index]
         end = self._ends[index]
-        over = self._load[use.begin:end] - self._room
-        gain = int(over.clamp(min=0).sum()) - int((over - use.bytes).clamp_(min=0).sum())
+        gain = int((self._load[use.begin:end] - self._room).clamp_(0, use.bytes).sum())
         if treatment == AGAIN and gain > 0:
             if self._chain(index) > LONGEST_CHAIN:
                 return None
@@ -400,7 +454,7 @@ class _Search:
             if self._treatments[index] != MOVE:
                 continue
             born = min(use.born, len(clock) - 1)
-            out = max(out, float(clock[born])) + _EARLY * use.bytes / self._timeline.rates.out
+            out = max(out, float(clock[born])) + EARLY * use.bytes / self._timeline.rates.out
             wanted = min(turn, int(torch.searchsorted(clock, out)))
             full = (self._load[use.begin:wanted] + use.bytes > self._room).nonzero()
             leave = wanted if len(full) == 0 else use.begin + int(full[0])
@@ -419,7 +473,7 @@ class _Search:
         for index in sorted(moved, key=lambda index: (-self._ends[index], index)):
             use = self._uses[index]
             end = min(self._ends[index], len(self._load) - 1)
-            free = min(free, float(clock[end])) - _EARLY * use.bytes / self._timeline.rates.back
+            free = min(free, float(clock[end])) - EARLY * use.bytes / self._timeline.rates.back
             wanted = max(use.begin, turn, int(torch.searchsorted(clock, free, right=True)) - 1)
             start = self._fits_from(wanted, end, use.bytes)
             self._load[start:end] += use.bytes

@@ -11,8 +11,10 @@ from .._simulate import simulated
 from .again import Again, Checks, Recipe, Recorder
 from .clock import Clock
 from .content import Absent, Away, Kept, Moved, Plain, Tracked
+from .paging import Pager
 from .passes import AGAIN, KEEP, MOVE, Item, Kinds, Pass, Saved
 from .tensors import Tensors, key_of, operator_of
+from .timeline import StateMoves
 
 Chooser = Callable[[Pass, Item, str], str]
 
@@ -22,18 +24,19 @@ class Saves:
     measures observed passes. recorder: that of this thread's operators. chooser replaces the plans' treatments, for
     tests. Called with the interpreter's lock held, in the threads of forward and backward."""
 
-    def __init__(self, torch: Any, tensors: Tensors, host: Any, kinds: Kinds, clock: Clock, count: "Callable[[], int]",
-                 learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None,
+    def __init__(self, torch: Any, tensors: Tensors, host: Any, pager: Pager, kinds: Kinds, clock: Clock,
+                 count: "Callable[[], int]", learn: "Callable[[Pass], None]", chooser: "Optional[Chooser]" = None,
                  recorder: "Optional[Recorder]" = None) -> None:
         self._torch = torch
         self._tensors = tensors
         self._host = host
+        self._pager = pager
         self._kinds = kinds
         self._clock = clock
         self._count = count
         self._learn = learn
         self._chooser = chooser
-        self._checks = Checks(torch, chooser is not None or simulated())
+        self.checks = Checks(torch, chooser is not None or simulated())
         self.recorder = recorder
         self._task = torch._C._current_graph_task_id
         self._passing: Optional[Pass] = None
@@ -41,6 +44,8 @@ class Saves:
         self.observe = True  # the next pass
         self.measure = False  # saves and unpacks of any pass
         self.place: Optional[Callable[[], Any]] = None  # where the program is; None: not wanted
+        self.passes = 0  # of this iteration
+        self.last_pass = 0  # the number of the iteration's last pass, before an optimizer steps; 0: not known
         self.resident = 0  # bytes of saved storages where backward began, at most
         self.moved = 0  # bytes that were copied to the host
         self.failed: Optional[str] = None  # why a move failed
@@ -81,12 +86,19 @@ class Saves:
         passing = self._passing
         if passing is None:
             passing = self._passing = Pass(self._kinds.newest(), self.observe, self._count())
+            self.passes += 1
+            self._pager.drop_ahead()
         made = operator_of(tensor)
         item = Item(made[1] if made is not None else None, tensor.dtype, tuple(tensor.shape), storage.nbytes())
         number = len(passing.items)
         position = passing.advance(self._count())
         self._host.reach(position)
         treatment = passing.follow(item, self._kinds)
+        state = self._state_moves(passing)
+        if state is not None and position < len(state.stays):
+            self._pager.let_stay(state.stays[position], state.room[position])
+        else:
+            self._pager.let_stay(0)
         entry = self._entry(passing, tensor, storage, position, treatment, item)
         passing.of_item.append(entry.index)
         tracked = Tracked(passing, number, self._idle)
@@ -139,10 +151,10 @@ class Saves:
         if recorder is None or not (treatment == AGAIN or passing.observed):
             return None
         recipe = recorder.recipe(tensor, self._lasts)
-        if recipe is None or recipe.kind in self._checks.wrong:
+        if recipe is None or recipe.kind in self.checks.wrong:
             return None
         entry.calls = recipe.calls if passing.observed else []
-        if self._checks.trusts(recipe):
+        if self.checks.trusts(recipe):
             entry.sources = sorted({passing.of_item[save] for save in recipe.saves(passing)})
             entry.extra = max(0, recipe.bytes - entry.bytes)
             return recipe
@@ -150,9 +162,9 @@ class Saves:
         return None
 
     def _compare(self, passing: Pass, recipe: Recipe, storage: Any) -> None:
-        if recipe.kind not in self._checks.wrong:
+        if recipe.kind not in self.checks.wrong:
             passing.checked = True
-            self._checks.compare(recipe, storage)
+            self.checks.compare(recipe, storage)
 
     def _move(self, entry: Saved, storage: Any, until: "Optional[int]") -> "Optional[Absent]":
         """None: there is no host memory for it."""
@@ -184,9 +196,19 @@ class Saves:
         if not passing.unpacked:
             self._host.flush()
             self.resident = max(self.resident, passing.resident())
+            self._pager.let_stay(0)
         passing.unpack(tracked.number, self._count())
         self._fetch_ahead(passing)
+        state = self._state_moves(passing) if self.passes == self.last_pass else None
+        if state is not None and passing.position < len(state.comes):
+            self._pager.fetch_until(state.comes[passing.position], state.room[passing.position])
         return True
+
+    @staticmethod
+    def _state_moves(passing: Pass) -> "Optional[StateMoves]":
+        """Those of the plan that the pass follows."""
+        plan = passing.kind.plan if passing.kind is not None and not passing.left else None
+        return plan.state if plan is not None else None
 
     def _fetch_ahead(self, passing: Pass) -> None:
         """Begins to bring back what the plan has room for from this position on."""

@@ -1,5 +1,6 @@
 """A budget in force: the first steps are observed with everything moved, then plans are made and followed."""
 
+import functools
 import gc
 import os
 import sys
@@ -10,7 +11,7 @@ from .._errors import Error
 from .._saved_tensors import DefaultHooks
 from .._simulate import simulated
 from .._steps import Steps
-from . import recorder
+from . import planners, recorder, saved_plan
 from .account import Heaviest, Places
 from .again import Recorder
 from .amount import Amount, size_text
@@ -20,7 +21,8 @@ from .meter import Meter, by_position
 from .optimizers import Slices
 from .paging import Pager
 from .passes import Kind, Kinds, Pass
-from .policy import choose, everything_moved, sight_of
+from .planning import Planning
+from .policy import sight_of
 from .saves import Chooser, Saves
 from .step_time import StepTime
 from .tensors import Tensors
@@ -28,44 +30,45 @@ from .tensors import Tensors
 _PENDING = 64            # a plan is made from so many passes of an iteration, the last ones
 _OBSERVED = 2            # steps of a GPU after the first: one for operators, one for the program's time
 _UNSEEN = 8              # passes that are observed after one that no plan was for
-_SHARES = 16             # parts of the optimizers' state: some stay on the device
-# Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit
-# too, which keeps that small. A share is none, so that work outside of training is not refused.
-_MARGIN = 0.03           # and the largest saved storage, or 0.05
-_MARGIN_OF_SHARES = 0.08
-_MARGIN_OF_PIECES = 16 << 20  # parts of pages that are idle, or a sixth of a small budget
 
 
 class Session:
     """device: the type of the device that has the budget. recompute: the recorder of operators is wanted.
-    chooser, slice_bytes: for tests."""
+    state_ahead: optimizer state may move while a pass runs. algorithm: of planners.ALGORITHMS. chooser,
+    slice_bytes: for tests."""
 
     def __init__(self, torch: Any, amount: Amount, device: str, chooser: "Optional[Chooser]" = None,
-                 slice_bytes: int = 0, recompute: bool = False) -> None:
+                 slice_bytes: int = 0, recompute: bool = False, state_ahead: bool = True,
+                 algorithm: str = planners.SEARCH) -> None:
         self._torch = torch
         self.amount = amount
         self._device = device
         self._kinds = Kinds()
         self._meter = Meter(torch)
         self._host = host_for(torch, device)
-        clock = Clock(torch, device)
+        clock = self._clock = Clock(torch, device)
         # Without virtual time the simulated device takes none.
         self.times = StepTime(clock, not simulated() or bool(os.environ.get("SIMGPU_TIME")), self._host.ahead)
         self._pager = Pager(torch, device)
         self._slices = Slices(torch, self._pager, slice_bytes, self.say, clock)
+        self.planning = Planning(amount, device, self._pager, self.times, self._host, algorithm, state_ahead)
         self._recompute = recompute  # the recorder is to be loaded
-        self.saves = Saves(torch, Tensors(torch, device), self._host, self._kinds, clock, self._meter.count,
-                           self._learn, chooser)
+        self.saves = Saves(torch, Tensors(torch, device), self._host, self._pager, self._kinds, clock,
+                           self._meter.count, self._learn, chooser)
         self._hooks = DefaultHooks(torch, self.saves.pack, self.saves.unpack)
         self._listeners: list[Any] = []
+        self._train: Any = None  # PyTorch's own Module.train
         self._steps = Steps()
         self._pending: list[Pass] = []  # observed in this iteration
+        self._passes = 0  # of the last iteration
+        self._stepped: set[int] = set()  # optimizers, in this iteration
         self._unseen = 0
         self._operators_timed = False
         self._spans: list[tuple[Any, Any]] = []  # of this iteration's saves and unpacks, where they are measured
         self.iterations = 0
-        self.budget = amount.bytes or 0  # bytes; of a share: known with the first plan
-        self.predicted = 0
+        self._measured: list[tuple[Kind, list[float]]] = []  # passes by plan in this iteration, position by position
+        self._saved_plan = os.environ.get("HOTPACK_PLAN", "")  # a pattern; empty: plans are not saved
+        self.resumed = False  # the plans are an earlier run's
         self._too_small = False
         self._told_of_host = False
         self.observed_moves = 0  # bytes that were copied to the host before the first plan
@@ -82,6 +85,8 @@ class Session:
             self._pager.resident = None
             self._slices.on = False
         self._slices.install()
+        self._train = self._torch.nn.Module.train
+        self._torch.nn.Module.train = _before_evaluation(self._train, self._pager)
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         self._listeners = [register_optimizer_step_post_hook(self._after_update), _marks.on_step(self._iteration_ended)]
@@ -89,6 +94,7 @@ class Session:
     def stop(self) -> None:
         """Everything stays on the device from now on. What is away comes back when it is needed."""
         self._hooks.stop()
+        self._torch.nn.Module.train = self._train
         self._slices.uninstall()
         for listener in self._listeners:
             listener.remove()
@@ -122,6 +128,7 @@ class Session:
         print(f"hotpack: {line}", file=sys.stderr, flush=True)
 
     def _after_update(self, optimizer: Any, _arguments: object, _keywords: object) -> None:
+        self._stepped.add(id(optimizer))
         self._hooks.push()  # for a program that trains in another thread than it started in
         if not _marks.marked_by_hand() and (self._steps.ends_iteration(optimizer) or self.iterations == 0):
             self._iteration_ended()
@@ -133,6 +140,9 @@ class Session:
         else:
             if done.kind is not None:
                 self._kinds.use(done.kind)
+                done.kind.saved = done.kind.saved and done.left
+                if self.times.calibrating and not done.left and len(done.items) == len(done.kind.items):
+                    self._measured.append((done.kind, done.durations(self._clock)))
             if done.left:
                 self._unseen = _UNSEEN
                 self.saves.observe = True
@@ -149,10 +159,19 @@ class Session:
 
     def _end_iteration(self) -> None:
         self.saves.end_pass()
+        passes, self.saves.passes = self.saves.passes, 0
+        self.saves.last_pass = passes if passes == self._passes and len(self._stepped) == 1 else 0
+        self._passes = passes
+        self._stepped.clear()
         own = self.saves.recorder.take_own_seconds() if self.saves.recorder is not None else 0.0
         spans, self._spans = self._spans, []
         self.times.end(self._pending, spans, self._slices.take_spans(), own, self._operators_timed)
         self._host.end_step()
+        measured, self._measured = self._measured, []
+        for kind, durations in measured:
+            if self.planning.correct(kind, durations):
+                self._save()
+                break
         if self.saves.failed is not None and not self._told_of_host:
             self._told_of_host = True
             self.say(f"saved tensors stay on the device where the host has no memory for them: {self.saves.failed}")
@@ -163,11 +182,14 @@ class Session:
         if self._pending and self.iterations > 0:
             self._plan(loads)
             self._note_step(loads)
+        if self.iterations == 0 and self._saved_plan:
+            self._resume()
         self._pending = []
         self.iterations += 1
         if self._recompute:
             self._record()
         if self.saves.observe:
+            self._pager.let_stay(0)
             self._meter.start()
         else:
             self._meter.stop()
@@ -240,86 +262,79 @@ class Session:
 
     def _plan(self, loads: "Optional[list[int]]") -> None:
         """Plans for all kinds that were seen as they will be, without checks."""
+        self._kinds.all = [kind for kind in self._kinds.all if not kind.saved]
         kinds = [kind for kind in self._kinds.all if kind.passes > 0]
         self._unseen = max(0, self._unseen - len(self._pending))
         if not kinds or self._host.ahead and self.iterations < _OBSERVED:
             return
-        of_saved = self.amount.activations
-        state = 0 if of_saved else self._state()[0]
         rest = self._outside(loads)
-        plain = max(kind.sight.plain(of_saved) for kind in kinds)
-        self.budget = self.amount.of(plain if of_saved else max(plain, rest) + state)
-        room = self.budget - (self._margin(kinds) if self._device == "cuda" and not of_saved else 0)
-        # Where the observed step has no margin, whatever else is on the device may be in packing's way.
-        tight = self._device == "cuda" and not of_saved and max(
-            rest, *(max(kind.sight.base, default=0) for kind in kinds)) > room
-        if tight:
-            resident, plans = 0, [everything_moved(kind.sight) for kind in kinds]
-        else:
-            resident = self._resident(kinds, room, rest, state)
-            plans = [choose(kind.sight, room - resident, of_saved) for kind in kinds]
-        self.predicted = max([plan.predicted for plan in plans] + [rest]) + resident
+        passes = [kind for kind in map(self._kinds.same, self._pending) if kind is not None]
+        self.planning.plan(kinds, passes, rest, self._slices.parameter_bytes(), self._state_to_move(),
+                           loads is not None)
+        self.resumed = False
         self.observed_moves = self.observed_moves or self.moved
-        for kind, plan in zip(kinds, plans):
-            kind.plan = plan
-        if not of_saved:
-            self._pager.resident = None if resident >= state and not tight else resident
-        self._predict(1 - resident / state if state > 0 else 0.0, room, of_saved, state)
         if self.predicted > self.budget and not self._too_small:
             self._too_small = True
+            of_saved = self.amount.activations
             held = 0 if of_saved or loads is None else self._reserved()
-            self.say(self._floor_text(max([plan.floor for plan in plans] + [rest, held]), of_saved))
+            self.say(self._floor_text(max(self.planning.floor, rest, held), of_saved))
         if all(kind.plan is not None for kind in self._kinds.all):
             self._unseen = 0
         self.saves.observe = self._unseen > 0
+        self._save()
 
-    def _resident(self, kinds: "list[Kind]", room: int, rest: int, state: int) -> int:
-        """Bytes of the optimizers' state that stay on the device, for the least time."""
-        known: dict[int, tuple[int, float, int]] = {}
+    def _plan_file(self) -> "tuple[str, dict[str, Any]]":
+        """Where plans are saved, and what they are for."""
+        torch = self._torch
+        gpu = self._device == "cuda"
+        path = saved_plan.path_of(self._saved_plan, torch.cuda.current_device() if gpu else 0)
+        return path, {"budget": self.amount.text, "algorithm": self.planning.algorithm, "torch": torch.__version__,
+                      "device": torch.cuda.get_device_name() if gpu else self._device,
+                      "cudnn": torch.backends.cudnn.version() if gpu else None,
+                      "HOTPACK_RECOMPUTE": self._recompute or self.saves.recorder is not None,
+                      "HOTPACK_STATE_AHEAD": self.planning.state_ahead}
 
-        def cost(share: int) -> "tuple[int, float, int]":
-            if share not in known:
-                resident = state * share // _SHARES
-                plans = [choose(kind.sight, room - resident, self.amount.activations, quick=True) for kind in kinds]
-                peak = max([plan.predicted for plan in plans] + [rest]) + resident
-                seconds = sum(plan.seconds for plan in plans) + self.times.paging(1 - share / _SHARES)
-                known[share] = (max(0, peak - room), seconds, sum(plan.moved for plan in plans) + state - resident)
-            return known[share]
+    def _resume(self) -> None:
+        """The plans of an earlier run serve from the second step on."""
+        path, key = self._plan_file()
+        try:
+            found = saved_plan.read(path, key)
+            if found is None:
+                return
+            recipes = set(map(str, found["recipes"]))
+            kinds = self.planning.restore(self._torch, found, self._slices.parameter_bytes(), self._state_to_move())
+        except (Error, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            known = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            self.say(f"the plan in {path} is not used: {known}")
+            return
+        self.saves.checks.known = recipes
+        self._kinds.all = kinds
+        self._unseen = 0
+        self.saves.observe = False
+        self.resumed = True
 
-        best = 0
-        for step in (_SHARES // 4, 2, 1) if state > 0 else ():
-            around = range(0, _SHARES + 1, step) if step > 2 else (best - step, best + step)
-            best = min((share for share in (*around, best) if 0 <= share <= _SHARES),
-                       key=lambda share: (cost(share), -share))
-        return state * best // _SHARES
+    def _save(self) -> None:
+        """For the next run."""
+        plans = self.planning.to_save() if self._saved_plan else None
+        if plans is None:
+            return
+        path, key = self._plan_file()
+        plans["recipes"] = sorted({*map(str, self.saves.checks.right), *self.saves.checks.known})
+        try:
+            saved_plan.write(path, key, plans)
+        except (Error, OSError) as error:
+            self.say(f"the budget's plan is not saved: {error}")
+            self._saved_plan = ""
 
-    def _predict(self, paged: float, room: int, of_saved: bool, state: int) -> None:
-        passes, sights = [], []
-        for done in self._pending:
-            kind = self._kinds.same(done)
-            if kind is not None and kind.plan is not None:
-                passes.append((kind.sight.timeline.total, kind.plan.seconds))
-                sights.append(kind.sight)
-        # Moves of state are in the way, so what they take counts in the bound too: of some shares the best.
-        # State that stays is there where the load with everything moved is highest.
-        floor = max((max(sight.base, default=0) for sight in sights), default=0)
-        least = min(sum(sight.least_seconds(room - state * share // _SHARES, of_saved) - sight.timeline.total
-                        for sight in sights) + self.times.paging(max(0.0, 1 - (share + 1) / _SHARES))
-                    for share in (range(_SHARES + 1) if state > 0 else (_SHARES,))
-                    if share == 0 or state == 0 or floor + state * share // _SHARES <= room)
-        self.times.predict(passes, paged, least)
+    def _state_to_move(self) -> int:
+        """Bytes of the optimizers' state, as far as the budget has a say in it."""
+        return 0 if self.amount.activations else self._state()[0]
 
     def _reserved(self) -> int:
         """The most bytes that hotpack held so far: with everything moved, and packing's loss."""
         from .._figures import torch_stats
 
         return int(torch_stats(self._torch.cuda.current_device()).reserved_bytes.peak)
-
-    def _margin(self, kinds: "list[Kind]") -> int:
-        largest = max((use.bytes for kind in kinds for use in kind.sight.uses), default=0)
-        return max(int(self.budget * _MARGIN) + min(largest, self.budget // 20),
-                   min(_MARGIN_OF_PIECES, self.budget // 6),
-                   int(self.budget * _MARGIN_OF_SHARES) if self.amount.bytes is None else 0)
 
     def _outside(self, loads: "Optional[list[int]]") -> int:
         """The highest load outside of the observed passes: that of the optimizers' steps."""
@@ -337,6 +352,16 @@ class Session:
         return (f"the budget of {size_text(self.budget)} is too small: with everything moved the step takes {more}"
                 f"{size_text(floor)} ({size_text(weights)} of weights and gradients, {size_text(floor - weights)} of "
                 "what an operator or the program needs at once)")
+
+    @property
+    def budget(self) -> int:
+        """Bytes; of a share: 0 until the first plan."""
+        return self.planning.budget
+
+    @property
+    def predicted(self) -> int:
+        """Bytes: the highest load by the plans."""
+        return self.planning.predicted
 
     @property
     def predicted_time(self) -> float:
@@ -357,7 +382,7 @@ class Session:
         return {"budget": self.budget, "predicted_peak": self.predicted, "moved_bytes": self.moved,
                 "recomputed_bytes": self.computed, "saved_peak": self.saves.resident,
                 "predicted_time": self.predicted_time, "least_time": self.least_time,
-                "measured_time": self.measured_time, "iterations": self.iterations}
+                "measured_time": self.measured_time, "saved_plan": int(self.resumed), "iterations": self.iterations}
 
     def used(self) -> bool:
         """False of a program that only starts others."""
@@ -378,6 +403,10 @@ class Session:
             return ""
         if self.amount.bytes is None:
             name += f" ({size_text(self.budget)})" if self.budget else ""
+        if self.planning.algorithm != planners.SEARCH:
+            name += f" by {self.planning.algorithm}"
+        if self.resumed:
+            name += " by a saved plan"
         predicted = f"predicted {size_text(self.predicted)}" if self.predicted else "no plan yet"
         held = self._held()
         if held:
@@ -399,6 +428,19 @@ class Session:
         from .._figures import stats
 
         return int(stats()["reserved_peak"])
+
+
+def _before_evaluation(train: Any, pager: Pager) -> Any:
+    """Module.train, by which an evaluation begins: it takes memory that no plan has."""
+
+    @functools.wraps(train)
+    def train_or_evaluate(module: Any, mode: bool = True) -> Any:
+        if not mode:
+            pager.let_stay(0)
+            pager.drop_ahead()
+        return train(module, mode)
+
+    return train_or_evaluate
 
 
 def _parameters_of_program(torch: Any, device: str) -> int:

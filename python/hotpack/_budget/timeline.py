@@ -22,20 +22,21 @@ class Timeline:
         self.hook = hook
         self.total = sum(durations)
 
-    def seconds(self, uses: "list[Use]", treatments: "list[str]", ends: "list[int]",
-                starts: "dict[int, int]", leaves: "dict[int, int]") -> float:
+    def seconds(self, uses: "list[Use]", treatments: "list[str]", ends: "list[int]", starts: "dict[int, int]",
+                leaves: "dict[int, int]", state: "Optional[StateMoves]" = None) -> float:
         """ends: when a storage is back on the device. starts: when a moved one's copy back begins. leaves: when a moved
-        one's copy out is waited for; else when it went in the observed step. O(positions + storages log storages)."""
+        one's copy out is waited for; else when it went in the observed step. state: what moves meanwhile.
+        O(positions + storages log storages)."""
         moved = [index for index, treatment in enumerate(treatments) if treatment == MOVE]
         computed = sum(use.seconds for use, treatment in zip(uses, treatments) if treatment == AGAIN)
         if not self.rates.overlaps:
             bytes_moved = sum(uses[index].bytes for index in moved)
             return (self.total + computed + bytes_moved * (1 / self.rates.out + 1 / self.rates.back)
                     + self.hook * len(uses))
-        return self._overlapped(uses, treatments, moved, ends, starts, leaves)
+        return self._overlapped(uses, treatments, moved, ends, starts, leaves, state)
 
     def _overlapped(self, uses: "list[Use]", treatments: "list[str]", moved: "list[int]", ends: "list[int]",
-                    starts: "dict[int, int]", leaves: "dict[int, int]") -> float:
+                    starts: "dict[int, int]", leaves: "dict[int, int]", state: "Optional[StateMoves]") -> float:
         count = len(self.durations)
         leaving: dict[int, list[int]] = {}
         gone: dict[int, list[int]] = {}
@@ -50,9 +51,13 @@ class Timeline:
         for index in moved:
             gone.setdefault(min(leaves.get(index, uses[index].begin), count - 1), []).append(index)
         left: dict[int, float] = {}
-        now = out = back = 0.0
+        now = back = 0.0
+        stays, comes = (state.stays, state.comes) if state is not None else ([], [])
+        out = stays[0] / self.rates.out if stays else 0.0
         arrived: dict[int, float] = {}
         for position, duration in enumerate(self.durations):
+            if stays:
+                now = max(now, (stays[0] - stays[position]) / self.rates.out)
             for index in leaving.get(position, ()):
                 out = left[index] = max(out, now) + uses[index].bytes / self.rates.out
             for index in gone.get(position, ()):
@@ -60,10 +65,25 @@ class Timeline:
             for index in sorted(fetched.get(position, ()), key=lambda index: ends[index]):
                 back = max(back, now) + uses[index].bytes / self.rates.back
                 arrived[index] = back
+            if comes and position > 0 and comes[position] > comes[position - 1]:
+                back = max(back, now) + (comes[position] - comes[position - 1]) / self.rates.back
             for index in needed.get(position, ()):
                 now = max(now, arrived[index]) if treatments[index] == MOVE else now + uses[index].seconds
             now += duration
-        return now
+        return max(now, back) if comes else now
+
+
+class StateMoves:
+    """Of optimizers' state, while a pass runs. stays[i], comes[i]: bytes that are on the device at position i, on their
+    way out and back. room[i]: bytes that may be there. exposed: seconds of moves in the optimizers' steps."""
+
+    __slots__ = ("comes", "exposed", "room", "stays")
+
+    def __init__(self, stays: "list[int]", comes: "list[int]", room: "list[int]", exposed: float) -> None:
+        self.stays = stays
+        self.comes = comes
+        self.room = room
+        self.exposed = exposed
 
 
 class Use:
