@@ -1,15 +1,22 @@
-"""tools/results with made documents and pages: which tables are written, which documents are refused, what counts as worse."""
+"""tools/results with made documents and pages: which tables are written, which documents are refused."""
 
-import copy
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from results_case import (
+    HEAD,
+    MIB,
+    ROOT,
+    ResultsCase,
+    google_document,
+    gpu_document,
+    torch_document,
+    torch_row,
+    with_models,
+)
+
 sys.path.insert(0, str(ROOT / "bench" / "tables"))
 import measures  # noqa: E402
 from made import text_of  # noqa: E402
@@ -18,99 +25,12 @@ from pages import Fault, pages, typed_figures  # noqa: E402
 sys.path.insert(1, str(ROOT / "bench" / "torch"))
 import table as torch_table  # noqa: E402
 
-MIB = 1 << 20
-HEAD = {"schema_version": 1, "command": "bench/some --json FILE", "date": "2026-03-01T12:00:00Z",
-        "machine": {"processor": "A processor", "cores": 4, "gpu": None, "system": "Linux"},
-        "hotpack": {"version": "hotpack 0.1.0", "commit": "0123456789abcdef0123456789abcdef01234567"}}
-
-
-def torch_row(job: str = "vit", **more) -> dict:
-    stats = {"reserved_peak": 1100 * MIB, "reserved_steady": 1010 * MIB, "live_peak": 1000 * MIB, "plan_height": 700 * MIB,
-             "plan_lower_bound": 700 * MIB, "planned_steady": 1000, "requests_steady": 1000, **more.pop("stats", {})}
-    settings = {"batch": 4, "optimizer": "sgd", "precision": "fp32", "simulated": True, "device": "a device",
-                "device_memory": 16 << 30, "torch": "2.0", "cuda": "13", "cudnn": "9", "cudnn_benchmark": False,
-                "cudnn_deterministic": False, "tf32": False, "cublas_workspace": "w", "cublaslt_workspace": "w", "seed": 1}
-    train = {"default": {"torch_reserved_peak": 1300 * MIB, "step_ms": 2.0},
-             "expandable": {"torch_reserved_peak": 1200 * MIB, "step_ms": 2.0}, "hotpack": {"step_ms": 2.0}}
-    return {"job": job, "static": True, "settings": {**settings, **more.pop("settings", {})}, "hotpack": stats, "reports": 0,
-            "launches_known_and_not": [7, 0], "losses": "", "largest_batch": None, "train": train, **more}
-
-
-def torch_document(*rows: dict, **more) -> dict:
-    return {**HEAD, "schema": "hotpack-torch-compare", "steps": 30, "hotpack_by": "enable", "rows": list(rows) or [torch_row()],
-            "failures": [], "missed": [], **more}
-
-
-def gpu_document(ratio: float = 3.0, time: float = 700.0, result: str = "pass", **more) -> dict:
-    figures = [{"name": "cuda-preloaded", "unit": "ns a pair", "median": time, "low": time, "high": time, "samples": 3},
-               {"name": "cuda over cuda-preloaded", "unit": "ratio", "median": ratio, "low": ratio, "high": ratio, "samples": 3}]
-    finding = {"name": "zeroed", "result": result, "expected": "zeros", "seen": "a | b"}
-    return {"schema": "hotpack-gpu-check", "schema_version": 1, "date": "2026-03-01T12:00:00Z", "simulated": False,
-            "complete": True, "hotpack": {"version": "0.1.0", "commit": HEAD["hotpack"]["commit"]},
-            "options": {"mode": "full", "only": []}, "device": {"name": "A GPU"}, "versions": {"driver": "580.1"},
-            "host": {"cpu": "A processor", "cores": 4}, "summary": {"pass": 9, "fail": 0, "skip": 1},
-            "steps": [{"group": "probes", "name": "gpu_probe/vmm/without", "findings": [finding]},
-                      {"group": "timing", "name": "rounds", "findings": [], "figures": figures}], **more}
-
-
-def with_models(document: dict, memory: float = 0.9, step: float = 1.02, over: float = 3.0, losses: str = "pass") -> dict:
-    """A GPU document in which the benchmarks and a PyTorch model were run as well."""
-    def figure(name: str, unit: str, value: float) -> dict:
-        return {"name": name, "unit": unit, "median": value, "low": value, "high": value, "samples": 1}
-
-    finding = {"name": "losses", "result": losses, "expected": "", "seen": ""}
-    more = [{"group": "pytorch", "name": "vit/preload", "findings": [finding], "figures": [figure("serving_over_live", "ratio", 1.005)]},
-            {"group": "pytorch", "name": "vit/ratios", "findings": [], "figures": [
-                figure("memory, preload / default", "ratio", memory), figure("step time, preload / default", "ratio", step),
-                figure("memory, preload / expandable", "ratio", 0.95)]},
-            {"group": "benchmarks", "name": "serving_bench", "findings": [], "figures": [
-                figure("OnScriptPair", "ns", 21.5), figure("MallocPair over OnScriptPair", "ratio", over)]},
-            {"group": "benchmarks", "name": "packer_bench", "findings": [], "figures": [figure("net/auto, ratio", "ratio", 1.0)]}]
-    return {**document, "steps": [*document["steps"], *more]}
-
-
-def google_document(script: float = 20.0, mutex: float = 10.0, host: str = "a", **counters) -> dict:
-    def line(name: str, time: float, **more) -> dict:
-        return {"name": name, "run_name": name, "run_type": "iteration", "real_time": time, "cpu_time": time, "time_unit": "ns",
-                **more}
-
-    return {"context": {"date": "2026-03-01T12:00:00+00:00", "host_name": host, "executable": "bin/serving_bench", "num_cpus": 4,
-                        "mhz_per_cpu": 3000},
-            "benchmarks": [line("OnScriptPair", script, **counters), line("MutexPair", mutex)]}
-
-
-class ResultsTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-        (self.root / "docs").mkdir()
-        (self.root / "bench" / "results").mkdir(parents=True)
-
-    def put(self, name: str, document: dict) -> Path:
-        path = self.root / "bench" / "results" / f"{name}.json"
-        path.write_text(json.dumps(document))
-        return path
-
-    def page(self, text: str) -> Path:
-        path = self.root / "docs" / "page.md"
-        path.write_text(text)
-        return path
-
-    def run_it(self, *arguments: str, code: int = 0) -> str:
-        done = subprocess.run([sys.executable, str(ROOT / "tools" / "results"), "--root", str(self.root), *arguments],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        if code == 2:
-            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
-        return done.stdout + done.stderr
-
 
 def marked(name: str, inside: str = "old\n") -> str:
     return f"<!-- results: {name} -->\n{inside}<!-- end -->\n"
 
 
-class PagesTest(ResultsTest):
+class PagesTest(ResultsCase):
     def test_a_table_is_written_once_and_then_up_to_date(self):
         self.put("memory", torch_document())
         page = self.page("# Title\n\n" + marked("torch_memory") + "\nbehind\n")
@@ -383,7 +303,7 @@ class TypedFiguresTest(unittest.TestCase):
         self.assertEqual(typed_figures(made + "| a |\n|---|\n| 2.5 |\n" + made), [("| a |", "| 2.5 |")])
 
 
-class OneMeasureTest(ResultsTest):
+class OneMeasureTest(ResultsCase):
     """Allocators are compared by the most held in the whole run, the same for all."""
 
     def test_every_table_names_its_columns_measures_and_mixes_none(self):
@@ -431,103 +351,6 @@ class OneMeasureTest(ResultsTest):
             text = path.read_text(encoding="utf-8")
             for words in ("driver calls avoided", "hotpack, serving", "serving / live", "what was saved"):
                 self.assertNotIn(words, text, path.name)
-
-
-class CompareTest(ResultsTest):
-    def compare(self, old: dict, new: dict, *options: str, code: int = 0) -> str:
-        return self.run_it("--compare", str(self.put("old", old)), str(self.put("new", new)), *options, code=code)
-
-    def test_the_same_is_neither_better_nor_worse(self):
-        for document in (torch_document(), gpu_document(), google_document()):
-            self.assertIn(" 0 better, 0 worse", self.compare(document, document))
-
-    def test_more_memory_is_named_and_less_is_no_fault(self):
-        more = torch_document(torch_row(stats={"reserved_steady": 1030 * MIB, "reserved_peak": 1122 * MIB}))
-        said = self.compare(torch_document(), more, code=1)
-        self.assertIn("worse: vit, batch 4: held while served / live: 1.01, now 1.03 (+2.0%)", said)
-        self.assertIn("worse: vit, batch 4: hotpack / PyTorch expandable", said)
-        self.assertIn("4 better, 0 worse", self.compare(more, torch_document()))
-        self.assertIn("0 worse", self.compare(torch_document(), more, "--tolerance", "0.03"))
-
-    def test_peers_are_ratios_and_the_simulated_devices_pool_none(self):
-        def with_peers(simulated: bool = True, **peers: int) -> dict:
-            return torch_document(torch_row(settings={"simulated": simulated}, peers_measure="held at most in the whole run",
-                                            peers={"cudamalloc": 1000 * MIB, "best-fit": 1300 * MIB, "async": 1400 * MIB, **peers}))
-        said = self.compare(with_peers(), with_peers(cudamalloc=990 * MIB), code=1)
-        self.assertIn("worse: vit, batch 4: hotpack / cudamalloc: 1.1, now 1.11111 (+1.0%)", said)
-        self.assertIn(" 0 better, 0 worse", self.compare(with_peers(), with_peers(**{"async": 900 * MIB})))
-        said = self.compare(with_peers(False), with_peers(False, **{"async": 900 * MIB}), code=1)
-        self.assertIn("worse: vit, batch 4: hotpack / async", said)
-        said = self.compare(with_peers(), torch_document(torch_row(peers=None)), code=1)
-        self.assertIn("worse: vit, batch 4: hotpack / best-fit: missing", said)
-
-    def test_within_the_tolerance(self):
-        slightly = torch_document(torch_row(stats={"reserved_peak": 1104 * MIB}))
-        self.assertIn("0 better, 0 worse", self.compare(torch_document(), slightly))
-
-    def test_higher_may_be_better(self):
-        fewer = torch_row(stats={"planned_steady": 900})
-        self.assertIn("worse: vit, batch 4: by the plan: 1, now 0.9", self.compare(torch_document(), torch_document(fewer), code=1))
-        largest = [torch_row(largest_batch=[{"capacity": 1 << 30, "rows": {"default": 10, "expandable": 10, "hotpack": rows}}])
-                   for rows in (12, 11)]
-        self.assertIn("largest batch, hotpack / default: 1.2, now 1.1",
-                      self.compare(torch_document(largest[0]), torch_document(largest[1]), code=1))
-
-    def test_a_missing_row_is_worse_and_a_new_one_a_note(self):
-        two = torch_document(torch_row(), torch_row("unet"))
-        said = self.compare(two, torch_document(), code=1)
-        self.assertIn("worse: unet, batch 4: held while served / live: missing", said)
-        self.assertIn("note: 7 new", self.compare(torch_document(), two))
-
-    def test_one_fault_more_is_worse_whatever_the_tolerance(self):
-        said = self.compare(torch_document(), torch_document(torch_row(reports=1)), "--tolerance", "9", code=1)
-        self.assertIn("worse: vit, batch 4: reports: 0, now 1", said)
-        said = self.compare(gpu_document(), gpu_document(result="fail"), code=1)
-        self.assertIn("worse: probes/gpu_probe/vmm/without: failed: 0, now 1", said)
-
-    def test_times_count_on_the_same_machine_only(self):
-        slower = gpu_document(time=1400.0)
-        self.assertIn("worse: timing/rounds: cuda-preloaded: 700, now 1400 (+100.0%)", self.compare(gpu_document(), slower, code=1))
-        elsewhere = copy.deepcopy(slower)
-        elsewhere["device"]["name"] = "Another GPU"
-        said = self.compare(gpu_document(), elsewhere)
-        self.assertIn("note: other machine: 1 times are not compared", said)
-        self.assertIn("0 worse", said)
-
-    def test_ratios_of_times_count_everywhere(self):
-        elsewhere = gpu_document(ratio=2.0, host={"cpu": "Another", "cores": 8})
-        self.assertIn("cuda over cuda-preloaded: 3, now 2 (-33.3%)", self.compare(gpu_document(), elsewhere, code=1))
-
-    def test_a_gpus_models_and_benchmarks_are_compared(self):
-        old = with_models(gpu_document())
-        self.assertIn("0 better, 0 worse", self.compare(old, with_models(gpu_document(), step=1.05)))
-        for more, said in (({"memory": 0.92}, "pytorch/vit/ratios: memory, preload / default: 0.9, now 0.92"),
-                           ({"step": 1.3}, "pytorch/vit/ratios: step time, preload / default: 1.02, now 1.3"),
-                           ({"over": 2.0}, "benchmarks/serving_bench: MallocPair over OnScriptPair: 3, now 2"),
-                           ({"losses": "fail"}, "pytorch/vit/preload: failed: 0, now 1")):
-            with self.subTest(said):
-                self.assertIn(f"worse: {said}", self.compare(old, with_models(gpu_document(), **more), code=1))
-        self.assertIn("2 better, 0 worse", self.compare(old, with_models(gpu_document(), memory=0.8, over=4.0)))
-
-    def test_benchmarks_are_held_against_one_of_them(self):
-        old, new = google_document(), google_document(script=40.0, mutex=20.0, host="b")
-        self.assertIn("0 worse", self.compare(old, new, "--reference", "MutexPair"))
-        new = google_document(script=60.0, mutex=20.0, host="b")
-        self.assertIn("worse: OnScriptPair / MutexPair: 2, now 3", self.compare(old, new, "--reference", "MutexPair", code=1))
-        self.assertIn("OnScriptPair: ratio: 1, now 1.1", self.compare(google_document(ratio=1.0), google_document(ratio=1.1), code=1))
-
-    def test_a_document_of_another_program_is_compared_by_its_ratios(self):
-        def other(first: float, second: float) -> dict:
-            return {**HEAD, "schema": "hotpack-x", "rows": [{"network": "vgg", "batch": batch, "hotpack_ratio": ratio, "seconds": 1.0}
-                                                            for batch, ratio in ((32, first), (64, second))]}
-        said = self.compare(other(1.0, 1.0), other(1.1, 1.0), code=1)
-        self.assertIn("worse: rows, vgg, batch 32: hotpack_ratio: 1, now 1.1", said)
-        self.assertIn("2 figures compared, 0 better, 1 worse", said)
-
-    def test_documents_of_different_programs(self):
-        self.assertIn("nothing to compare", self.compare(torch_document(), gpu_document(), code=2))
-        self.assertIn("no figure in common", self.compare({**HEAD, "schema": "hotpack-x", "rows": []},
-                                                          {**HEAD, "schema": "hotpack-x", "rows": []}, code=2))
 
 
 if __name__ == "__main__":
