@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,7 @@ namespace {
 // An instance, made when the first benchmark on it runs, and its lower bound.
 struct Case {
   std::string name;
-  Instance (*make)(int64_t blocks);
+  std::function<Instance(int64_t blocks)> make;
   int64_t blocks;  // 0: all of the instance
   Instance instance = {};
   Bytes lower_bound = 0;
@@ -61,8 +62,9 @@ void Enroll(const std::shared_ptr<Case>& which, int64_t blocks) {
 }
 
 void EnrollAll(bool smoke) {
-  const auto generated = [](const char* name, Instance (*make)(int64_t), int64_t blocks) {
-    Enroll(std::make_shared<Case>(Case{std::string(name) + " " + std::to_string(blocks), make, blocks}), blocks);
+  const auto generated = [](const char* name, Instance (*make)(int64_t, uint64_t), int64_t blocks) {
+    const auto first = [make](int64_t number) { return make(number, 1); };
+    Enroll(std::make_shared<Case>(Case{std::string(name) + " " + std::to_string(blocks), first, blocks}), blocks);
   };
   for (int64_t blocks : {int64_t{100}, int64_t{1'000}, int64_t{10'000}, int64_t{100'000}, int64_t{1'000'000}}) {
     if (smoke && blocks > 100) break;

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from made import origin
 
 # Those with tables in pages.
-SECTIONS = ("traces", "capacity", "optimum", "large", "scale", "heuristics", "paper")
+SECTIONS = ("traces", "capacity", "optimum", "large", "generated", "scale", "heuristics", "paper")
 
 
 def shown(column: str, value: bool | float | str | None) -> str:

@@ -107,7 +107,7 @@ class MadeTablesTest(unittest.TestCase):
     @unittest.skipUnless(built("packer_bench", "packer_instances"), "not built")
     def test_packer(self):
         self.run_it("bench/packer", "--smoke", "--build", BUILD, "--json", self.results / "packer.json")
-        for section in ("traces", "capacity", "optimum", "large", "scale", "paper"):
+        for section in ("traces", "capacity", "optimum", "large", "generated", "scale", "paper"):
             self.assertIn("Medians of 1, times from outside", self.table(f"packer {section}"))
         self.assertRegex(self.table("packer heuristics"), r"\| \d\.\d{4} / \d")
         self.assertIn("of one run of `packer_bench`", self.table("packer heuristics"))

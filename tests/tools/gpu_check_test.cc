@@ -1,5 +1,7 @@
 // gpu_check's results for programs that lie, fail and hang, and the document that it writes.
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -309,6 +311,38 @@ TEST(ChildTest, EndsAsTheProgramDoes) {
   EXPECT_LT(late.seconds, 5);
   EXPECT_EQ(late.out, "begun\n");
   EXPECT_EQ(hotpack::check::RunChild({"/no/such/program"}, {}, 10, scratch.path()).code, 127);
+}
+
+// A program that begins and ends processes, as fast as it can, until this goes.
+class ShortProcesses {
+ public:
+  ShortProcesses() : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp("sh", "sh", "-c", "while :; do (:); done", nullptr);
+    _exit(127);
+  }
+  ~ShortProcesses() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  ShortProcesses(const ShortProcesses&) = delete;
+  ShortProcesses& operator=(const ShortProcesses&) = delete;
+  bool AreRunning() const { return pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == 0; }
+
+ private:
+  const pid_t pid_;
+};
+
+// Reading /proc/PID/stat fails with ESRCH if the process has ended since it was opened.
+TEST(ChildTest, OtherProcessesMayEndWhileTheyAreListed) {
+  const TemporaryDirectory scratch;
+  const ShortProcesses one, two;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (std::chrono::steady_clock::now() < end) {
+    EXPECT_EQ(hotpack::check::RunChild({"true"}, {}, 10, scratch.path()).code, 0);
+  }
+  EXPECT_TRUE(one.AreRunning() && two.AreRunning()) << "they are not its leftovers";
 }
 
 TEST(FindingsTest, ReadsWhatProgramsTell) {

@@ -8,15 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
-#include <system_error>
+#include <vector>
 
 #include "tools/cli/child_process.h"
+#include "tools/cli/process_tree.h"
 
 namespace hotpack::check {
 namespace {
@@ -53,23 +51,9 @@ std::string ReadEnds(const std::string& path) {
   return read(0, kKept) + "\n[...]\n" + read(size - kKept, kKept);
 }
 
-// Returns the parent of a process; 0 if it has ended.
-pid_t ParentOf(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  const size_t name_end = text.rfind(')');  // the name may contain anything
-  if (name_end == std::string::npos || name_end + 4 > text.size()) return 0;
-  return static_cast<pid_t>(strtol(text.c_str() + name_end + 4, nullptr, 10));
-}
-
-std::set<pid_t> Children() {
-  std::set<pid_t> children;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const auto pid = static_cast<pid_t>(strtol(entry.path().filename().c_str(), nullptr, 10));
-    if (pid > 0 && ParentOf(pid) == getpid()) children.insert(pid);
-  }
-  return children;
+std::set<pid_t> OwnChildren() {
+  const std::vector<int> children = Children(getpid());
+  return {children.begin(), children.end()};
 }
 
 // Kills and reaps what the ended child left behind. This process is the reaper of all processes below it, so they
@@ -77,7 +61,7 @@ std::set<pid_t> Children() {
 void KillLeftovers(const std::set<pid_t>& others) {
   const Clock::time_point deadline = Clock::now() + kKillGrace;
   for (;;) {
-    std::set<pid_t> left = Children();
+    std::set<pid_t> left = OwnChildren();
     for (const pid_t other : others) left.erase(other);
     if (left.empty() || Clock::now() >= deadline) return;
     for (const pid_t pid : left) {
@@ -111,7 +95,7 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
     return outcome;
   }
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const std::set<pid_t> others = Children();
+  const std::set<pid_t> others = OwnChildren();
   const Clock::time_point begin = Clock::now();
   const pid_t pid = fork();
   if (pid == 0) ExecuteApart(command, environment, out, err);

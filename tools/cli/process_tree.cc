@@ -43,6 +43,12 @@ std::vector<int> AllProcesses() {
 }
 
 // Not by /proc/PID/task/*/children, which some kernels lack.
+std::vector<int> Children(int pid) {
+  std::vector<int> all = AllProcesses();
+  std::erase_if(all, [pid](int each) { return StatusOf(each).parent != pid; });
+  return all;
+}
+
 std::vector<int> Descendants(int pid) {
   std::multimap<int, int> children;
   for (const int child : AllProcesses()) children.emplace(StatusOf(child).parent, child);

@@ -9,6 +9,10 @@ namespace hotpack {
 // Returns the ids of all processes, in ascending order. O(processes).
 std::vector<int> AllProcesses();
 
+// Returns the children of a process in ascending order. Ended ones that it has not waited for are among them.
+// O(processes).
+std::vector<int> Children(int pid);
+
 // Returns the children of a process, and their descendants. A process whose parent has ended is not among them.
 // O(processes).
 std::vector<int> Descendants(int pid);
