@@ -17,6 +17,7 @@
 #include "remat/core/verifier.h"
 #include "remat/exact/bounds.h"
 #include "remat/planners.h"
+#include "remat/search/polish.h"
 #include "remat/search/search.h"
 
 namespace hotpack::remat {
@@ -25,6 +26,9 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int64_t kShareOfOthers = 40;  // each other planner of `auto` that knows a time limit gets one such part
+// One such part of the time polishes what the search has found. Of few operators it tries much in that time.
+constexpr int64_t kShareToPolish = 20, kShareToPolishFew = 4;
+constexpr size_t kFew = 300;
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
@@ -81,7 +85,10 @@ class Planner {
     for (const PlannerTraits& planner : kPlanners) {
       if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner);
     }
-    if (Runs(TraitsOf(RematAlgorithm::kSearch))) AddSearch(from);  // last: it gets the rest of the time
+    if (Runs(TraitsOf(RematAlgorithm::kSearch))) {  // last: it gets the rest of the time
+      AddSearch(from);
+      AddPolished();
+    }
     return Fastest();
   }
 
@@ -175,8 +182,7 @@ class Planner {
   };
   void AddSearch(std::vector<const Decisions*> from) {
     constexpr int64_t kMin = 1'000'000;
-    const SearchTime time = {
-        std::max(kMin, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
+    const SearchTime time = {std::max(kMin, TimeLeft() - TimeToPolish())};
     if (!options_.swap) return AddSearchWithin(from, time);
     constexpr size_t kMax = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
     if (graph_.operators.size() > kMax) return AddSearchWithin(from, time);
@@ -188,6 +194,29 @@ class Planner {
       from.push_back(&found->choice);
     }
     AddSearchWithin(from, {time.left()});
+  }
+  int64_t TimeLeft() const {
+    return options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count());
+  }
+  int64_t TimeToPolish() const {
+    return options_.time_limit_ns / (graph_.operators.size() <= kFew ? kShareToPolishFew : kShareToPolish);
+  }
+  // The fastest plan so far, action by action.
+  void AddPolished() {
+    const auto fastest = FastestThatFits();
+    if (fastest == candidates_.end() || fastest->outcome.time <= TotalCost(graph_)) return;
+    Schedule schedule = fastest->schedule;
+    std::optional<Decisions> choice = fastest->choice;
+    const PolishOptions options = {
+        .budget = budget_,
+        .machine = options_.machine,
+        .swap = options_.swap,
+        .seed = options_.seed,
+        .time_limit_ns = std::max(TimeToPolish() / 2, TimeLeft()),
+        .passes = [this](const Schedule& polished) { return HeightOf(polished) <= budget_; }};
+    if (!Polish(in_arena_, options, &schedule)) return;
+    if (Candidate* candidate = Add("search", std::move(schedule)); candidate != nullptr)
+      candidate->choice = std::move(choice);
   }
   // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at
   // both, with all that may be live at once and with less, down to what every plan needs; and then goes on where the
@@ -313,14 +342,22 @@ class Planner {
     return height;
   }
 
-  absl::StatusOr<RematPlan> Fastest() {
+  using Candidates = std::vector<Candidate>;
+
+  // Sorts the candidates, and returns the first one whose arena fits. `end`: none does.
+  Candidates::iterator FastestThatFits() {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) <
              std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
     });
+    return std::find_if(candidates_.begin(), candidates_.end(),
+                        [this](Candidate& each) { return Pack(&each) <= budget_; });
+  }
+
+  absl::StatusOr<RematPlan> Fastest() {
     constexpr std::ptrdiff_t kMaxAgain = 4;
+    auto found = FastestThatFits();
     const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMaxAgain, end - candidates_.begin());
-    auto found = std::find_if(candidates_.begin(), end, [this](Candidate& each) { return Pack(&each) <= budget_; });
     if (found == end) {
       found = std::find_if(candidates_.begin(), some, [this](Candidate& each) { return Pack(&each, true) <= budget_; });
       if (found == some) found = end;
