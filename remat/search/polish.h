@@ -21,9 +21,10 @@ struct PolishOptions {
   std::function<bool(const Schedule&)> passes = {};
 };
 
-// Makes the schedule faster, if it can, or as fast with fewer actions: threshold acceptance (Dueck and Scheuer 1990) over
-// moved, removed and added copies, drops and repeated runs. Returns true if it did. The result computes the same, needs
-// at most the budget, and passes. `graph` must pass Check(), the schedule Verify(). A step takes O(actions × operands). Thread-safe.
+// Makes the schedule faster, if it can, or as fast with fewer actions: threshold acceptance (Dueck and Scheuer 1990)
+// over moved, removed and added copies, drops and repeated runs. Returns true if it did. The result computes the same,
+// needs at most the budget, and passes. `graph` must pass Check(), the schedule Verify(). A step takes O(actions ×
+// operands). Thread-safe.
 bool Polish(const Graph& graph, const PolishOptions& options, Schedule* schedule);
 
 }  // namespace hotpack::remat

@@ -29,8 +29,8 @@ struct BruteForceCopiesOptions {
 };
 
 // Like BruteForce() in the program's order, with copies to the host and back on two engines, and with what the program
-// holds. Of graphs of up to 16 storages, without `in_place`. The states of one memory are compared by all their engines' times; each state
-// still takes the operators that have not run (A*).
+// holds. Of graphs of up to 16 storages, without `in_place`. The states of one memory are compared by all their
+// engines' times. What a state still takes are at least the operators that have not run (A*).
 BruteForceAnswer BruteForceWithCopies(const Graph& graph, Bytes budget, const BruteForceCopiesOptions& options);
 
 // Returns the least time of the plans of Checkmate's form: before each first run, in the program's order, any of the
