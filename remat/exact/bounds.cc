@@ -112,10 +112,15 @@ class BoundWithCopies {
   BoundWithCopies(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options)
       : graph_(graph), values_(values), budget_(budget), options_(options), order_(graph, values, options.keeps_order) {
     for (const Storage& storage : graph.storages) away_ += storage.away ? storage.bytes : 0;
+    if (away_ > 0 && options.keeps_order) FindReturn();
   }
 
-  TimeBound Run(const std::vector<OperatorId>& points) {
+  TimeBound Run(std::vector<OperatorId> points) {
     const Clock clock(options_.time_limit_ns);
+    if (returns_after_ >= 0) {
+      const auto at = std::lower_bound(points.begin(), points.end(), returns_after_);
+      if (at == points.end() || *at != returns_after_) points.insert(at, returns_after_);
+    }
     const auto end = static_cast<OperatorId>(graph_.operators.size());
     const size_t count = points.size();
     // By point: the least time from the end of its operator to the end of the step, and up to the end of that operator
@@ -127,6 +132,10 @@ class BoundWithCopies {
       const Stretch stretch = Between(points[i], j == count ? end : points[j]);
       if (const double time = Time(&cut, stretch, false) + rest; time > behind[i]) behind[i] = time, next[i] = j;
       if (const double time = Time(&cut, stretch, true) + rest; time > whole[i]) whole[i] = time, next_of_whole[i] = j;
+      if (points[i] != returns_after_) return;
+      const double returned = static_cast<double>(returned_) / options_.machine.bytes_per_ns_to_host;
+      behind[i] = std::max(behind[i], returned);
+      whole[i] = std::max(whole[i], stretch.before + stretch.at + returned);
     };
     for (size_t i = count; i-- > 0 && !clock.IsOver();) add(i, count, 0);
     for (size_t i = count; i-- > 0;) {
@@ -149,6 +158,22 @@ class BoundWithCopies {
     double before = 0, at = 0, behind = 0;
     bool is_last = false;
   };
+
+  // State that is changed is copied back to the host: behind the operator that changes the first of it.
+  void FindReturn() {
+    std::vector<bool> counted(graph_.storages.size());
+    for (size_t op = 0; op < graph_.operators.size(); ++op) {
+      for (const std::vector<StorageId>* changed : {&graph_.operators[op].updates, &graph_.operators[op].writes}) {
+        for (StorageId id : *changed) {
+          const Storage& storage = graph_.storages[static_cast<size_t>(id)];
+          if (!storage.away || !storage.kept || counted[static_cast<size_t>(id)]) continue;
+          counted[static_cast<size_t>(id)] = true;
+          returned_ += storage.bytes;
+          if (returns_after_ < 0) returns_after_ = static_cast<OperatorId>(op);
+        }
+      }
+    }
+  }
 
   Stretch Between(OperatorId from, OperatorId to) const {
     const std::vector<bool> before = order_.Before(from), behind = order_.Behind(from), by = order_.Before(to);
@@ -185,7 +210,9 @@ class BoundWithCopies {
   const Bytes budget_;
   const BoundOptions& options_;
   const RunOrder order_;
-  Bytes away_ = 0;  // of all storages that begin on the host
+  Bytes away_ = 0;                 // of all storages that begin on the host
+  OperatorId returns_after_ = -1;  // the first operator that changes one of them; -1: none does
+  Bytes returned_ = 0;             // of those that are changed
 };
 
 }  // namespace

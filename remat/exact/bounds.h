@@ -37,7 +37,8 @@
 //   time from there to the end of l    at least  max(operators behind k up to l + R(y), y / bandwidth to the device)
 //
 // The second bounds of disjoint stretches add up, behind the first bound of the first stretch. Of each stretch the
-// least over y counts.
+// least over y counts. State that is on the host between steps, and that an operator changes, is copied back behind it:
+// behind the first such operator the step takes at least these bytes / bandwidth to the host.
 #pragma once
 
 #include <cstdint>
