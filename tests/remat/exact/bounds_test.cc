@@ -6,6 +6,7 @@
 #include "remat/baselines/dtr.h"
 #include "remat/core/cut.h"
 #include "remat/core/load.h"
+#include "remat/core/update_slices.h"
 #include "remat/exact/knapsack.h"
 #include "remat/search/search.h"
 #include "tests/remat/exact/brute_force.h"
@@ -243,6 +244,27 @@ TEST(BoundsTest, FallsWithTheBudgetAndWithCopies) {
   }
   const Machine slow = {.bytes_per_ns_to_host = 1, .bytes_per_ns_to_device = 1};
   EXPECT_GT(Bound(graph, 1000, {.swap = true, .machine = slow, .points = 1}), TotalCost(graph));
+}
+
+// Three states of some 100 bytes leave behind the first slice's momentum, whatever the budget.
+TEST(BoundsTest, StateOnTheHostReturnsThere) {
+  Graph graph = UpdateStep(3, 100);
+  for (Storage& storage : graph.storages) storage.movable = storage.kept;
+  SlicedGraph sliced = SliceUpdates(graph, 0);
+  ASSERT_TRUE(SendStateAway(sliced.slices, 3, &sliced.graph));
+  Bytes returned = 0;
+  for (const Storage& storage : sliced.graph.storages) returned += storage.away ? storage.bytes : 0;
+  ASSERT_GE(returned, 300);
+  Nanoseconds backward = 0;
+  for (const Operator& op : sliced.graph.operators) backward += op.phase == Phase::kBackward ? op.cost : 0;
+  const BoundOptions options = {
+      .keeps_order = true, .swap = true, .machine = {.bytes_per_ns_to_host = 1, .bytes_per_ns_to_device = 1000}};
+  const Nanoseconds bound = Bound(sliced.graph, 10'000, options);
+  EXPECT_GE(bound, backward + returned);
+  const Found found =
+      Search(sliced.graph, ValuesOf(sliced.graph), options.machine).Run({.budget = 10'000, .swap = true, .steps = 100});
+  ASSERT_TRUE(found.fits);
+  EXPECT_LE(bound, found.time);
 }
 
 }  // namespace
