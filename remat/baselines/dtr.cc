@@ -20,7 +20,14 @@ class Runtime {
         used_at_(values.values.size()),
         seen_(values.values.size()),
         made_(values.values.size()),
-        most_runs_(static_cast<size_t>(most_runs) * graph.operators.size()) {}
+        released_(graph.operators.size()),
+        most_runs_(static_cast<size_t>(most_runs) * graph.operators.size()) {
+    for (size_t id = 0; id < graph.released_after.size(); ++id) {
+      const OperatorId after = graph.released_after[id];
+      if (graph.storages[id].held && after >= 0 && after < kNever)
+        released_[static_cast<size_t>(after)].push_back(static_cast<StorageId>(id));
+    }
+  }
 
   absl::StatusOr<Schedule> Run() {
     for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -32,8 +39,12 @@ class Runtime {
     for (size_t i = 0; i < graph_.operators.size(); ++i) {
       now_ = static_cast<OperatorId>(i);
       if (absl::Status status = RunOperator(now_); !status.ok()) return status;
+      newest_ = now_;
       for (ValueId value : values_.inputs[i]) DropDead(value);
       for (ValueId value : values_.outputs[i]) DropDead(value);
+      for (StorageId id : released_[i]) {
+        if (const ValueId value = device_[static_cast<size_t>(id)]; value != kNoValue) DropDead(value);
+      }
     }
     now_ = static_cast<OperatorId>(graph_.operators.size());
     for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -63,7 +74,7 @@ class Runtime {
   void DropDead(ValueId value) {
     // Pinned by the operator for which this one runs again.
     const bool wanted = pins_[static_cast<size_t>(Of(value).storage)] > 0;
-    if (IsThere(value) && IsDead(value) && Of(value).maker >= 0 && !wanted) Drop(value);
+    if (IsThere(value) && IsDead(value) && Of(value).maker >= 0 && !wanted && !IsHeld(Of(value).storage)) Drop(value);
   }
 
   absl::Status Ensure(ValueId value) {
@@ -122,16 +133,18 @@ class Runtime {
     return absl::OkStatus();
   }
 
-  OperatorId ReleasedAfter(size_t storage) const {
-    return graph_.released_after.empty() ? kNever : graph_.released_after[storage];
+  // Whether the program still holds the storage, after the operator that last ran for the first time.
+  bool IsHeld(StorageId id) const {
+    const auto storage = static_cast<size_t>(id);
+    const OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[storage];
+    return graph_.storages[storage].held && newest_ < released;
   }
 
   // Whether the value can be recomputed. At some time all operands were resident, and contents that cannot be
   // recomputed were not overwritten.
   bool CanGo(ValueId value) const {
     if (Of(value).maker < 0 || MakerOf(value).once || pins_[static_cast<size_t>(Of(value).storage)] > 0) return false;
-    const auto storage = static_cast<size_t>(Of(value).storage);
-    if (graph_.storages[storage].held && now_ < ReleasedAfter(storage)) return false;
+    if (IsHeld(Of(value).storage)) return false;
     for (ValueId output : values_.outputs[static_cast<size_t>(Of(value).maker)]) {
       const ValueId there = device_[static_cast<size_t>(Of(output).storage)];
       if (there != kNoValue && there != output) return false;
@@ -206,8 +219,9 @@ class Runtime {
   std::vector<Action> actions_;
   Bytes live_ = 0;
   Nanoseconds clock_ = 0;
-  OperatorId now_ = 0;
+  OperatorId now_ = 0, newest_ = -1;  // the program's operator at hand; the one that last ran for the first time
   int64_t stamp_ = 0;
+  std::vector<std::vector<StorageId>> released_;  // by operator: what the program holds until then
   const size_t most_runs_;
   size_t runs_ = 0;
 };

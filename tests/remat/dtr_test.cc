@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
 
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
+#include "tests/runs.h"
 
 namespace hotpack::remat {
 namespace {
@@ -66,6 +69,35 @@ TEST(DtrTest, KeepsToTheBudgetAndComputesTheSame) {
 }
 
 // With little memory a large graph would have too many runs to wait for and to write down.
+// Up to the operator after which the program frees it, and not while room is made for that one.
+TEST(DtrTest, WhatTheProgramHoldsStays) {
+  std::mt19937_64 random(5);
+  int planned = 0, recomputed = 0;
+  for (int i = 0; i < testing::Runs(300); ++i) {
+    Graph graph = Chain(6, 100);
+    const std::vector<std::vector<OperatorId>> uses = UsesOf(graph);
+    graph.released_after.assign(graph.storages.size(), kNever);
+    for (size_t id = 0; id < graph.storages.size(); ++id) {
+      if (graph.storages[id].kept || uses[id].empty()) continue;
+      graph.storages[id].held = random() % 3 == 0;
+      const auto later = static_cast<OperatorId>(random() % 3);
+      graph.released_after[id] = std::min(static_cast<OperatorId>(graph.operators.size()) - 1, uses[id].back() + later);
+    }
+    for (Bytes budget = 400; budget <= 900; budget += 100) {
+      const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, ValuesOf(graph), budget);
+      if (!schedule.ok()) continue;
+      EXPECT_EQ(Verify(graph, *schedule), "") << i << " " << budget;
+      const absl::StatusOr<Outcome> outcome = Simulate(graph, *schedule);
+      ASSERT_TRUE(outcome.ok()) << outcome.status();
+      EXPECT_LE(outcome->live_peak, budget);
+      ++planned;
+      recomputed += outcome->runs_again > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(planned, testing::Runs(200));
+  EXPECT_GT(recomputed, testing::Runs(100));
+}
+
 TEST(DtrTest, GivesUpWhatWouldNotEnd) {
   const Graph graph = Chain(1000);
   const Values values = ValuesOf(graph);
