@@ -1,6 +1,6 @@
-"""The sections `steps` and `step_budgets`: recorded training steps of PyTorch (bench/torch/record_steps). `steps` plans them at shares
-of what PyTorch's allocator reserves, recomputing alone and with copies at several rates. `step_budgets` has every planner, as `budgets`
-has them, on the same graphs."""
+"""The sections of recorded training steps of PyTorch (bench/torch/record_steps). `steps` plans them at shares of what PyTorch's allocator
+reserves, recomputing alone and with copies at several rates. `step_budgets` and `step_copies` have every planner on the same graphs, as
+`budgets` has them: recomputing alone, and with copies."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ def markdown(document: dict) -> str:
         f"{near} of {len(cells)} plans take at most {AIM:.2f} times their bound; the farthest is {largest:.2%} above."])
 
 
-def take_budgets(context: Context) -> dict:
+def take_budgets(context: Context, copies: bool) -> dict:
     """Every planner at many budgets. Raises Skipped."""
-    steps = recorded(context)
-    return budgets.of_graphs(context, [(step.graph, arguments) for arguments in ([], ["--swap"]) for step in steps])
+    return budgets.of_graphs(context, [(step.graph, ["--swap"] if copies else []) for step in recorded(context)])

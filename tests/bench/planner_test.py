@@ -227,12 +227,13 @@ class ProgramTest(unittest.TestCase):
 
     def test_planners_on_recorded_steps(self):
         self.answers(auto=self.plan, sweep=self.sweep(115, 109, 100))
-        said = self.run_it("step_budgets", *self.record(net=1000 << 20)).stdout
-        self.assertEqual(said.count("| net "), 2)
-        self.assertEqual(said.count("| net, copies "), 2)
+        recorded = self.record(net=1000 << 20)
+        for section, alone, copying in (("step_budgets", 2, 0), ("step_copies", 0, 2)):
+            said = self.run_it(section, *recorded).stdout
+            self.assertEqual((said.count("| net "), said.count("| net, copies ")), (alone, copying))
 
     def test_without_recorded_steps(self):
-        for section in ("steps", "step_budgets"):
+        for section in ("steps", "step_budgets", "step_copies"):
             self.assertIn(f"{section}: skipped: no recorded steps: ", self.run_it(section).stdout)
         self.assertIn("no recorded step is called x", self.run_it("steps", *self.record(net=1), "--only", "x").stdout)
 
