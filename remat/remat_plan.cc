@@ -17,6 +17,7 @@
 #include "remat/core/verifier.h"
 #include "remat/exact/bounds.h"
 #include "remat/planners.h"
+#include "remat/search/decisions_of.h"
 #include "remat/search/polish.h"
 #include "remat/search/search.h"
 
@@ -69,9 +70,7 @@ class Planner {
     candidates_.clear();
     least_ = INT64_MAX;
     budget_ = budget > 0 ? budget : INT64_MAX;
-    // Only the search knows contents that begin on the host.
-    const bool away =
-        std::any_of(graph_.storages.begin(), graph_.storages.end(), [](const Storage& s) { return s.away; });
+    const bool away = HasStateAway();  // only the search knows contents that begin on the host
     if (!away) Add("program", Baseline(graph_));
     if (const Bytes least = Least(); budget_ < least) {
       return absl::ResourceExhaustedError(
@@ -83,7 +82,7 @@ class Planner {
                          .schedule);
     if (budget <= 0) return Fastest();  // the unmodified step
     for (const PlannerTraits& planner : kPlanners) {
-      if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner);
+      if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner, planner.name);
     }
     if (Runs(TraitsOf(RematAlgorithm::kSearch))) {  // last: it gets the rest of the time
       AddSearch(from);
@@ -160,16 +159,15 @@ class Planner {
     return planner.in_auto == InAuto::kAlways || (planner.in_auto == InAuto::kWithCopies && options_.swap);
   }
   // A planner bounds the live bytes. Where its arena exceeds the budget, it runs again with less.
-  void AddPlanner(const PlannerTraits& planner) {
-    // In `auto` most of the time is the search's.
-    const int64_t limit_ns =
-        options_.time_limit_ns / (options_.algorithm == RematAlgorithm::kAuto ? kShareOfOthers : 1);
+  void AddPlanner(const PlannerTraits& planner, const char* name) {
+    // Most of the time is the search's, where it runs.
+    const int64_t limit_ns = options_.time_limit_ns / (options_.algorithm == planner.algorithm ? 1 : kShareOfOthers);
     const PlannerInput input = {graph_, values_, options_.machine, options_.seed, limit_ns};
     for (const double part : {1.0, 0.99, 0.97, 0.94}) {
       absl::StatusOr<Schedule> schedule =
           FunctionOf(planner.algorithm)(input, static_cast<Bytes>(part * static_cast<double>(budget_)));
       if (!schedule.ok()) return;
-      const Candidate* candidate = Add(planner.name, *std::move(schedule));
+      const Candidate* candidate = Add(name, *std::move(schedule));
       if (!planner.by_budget || (candidate != nullptr && Pack(&candidates_.back()) <= budget_)) return;
     }
   }
@@ -182,6 +180,8 @@ class Planner {
   };
   void AddSearch(std::vector<const Decisions*> from) {
     constexpr int64_t kMin = 1'000'000;
+    const std::vector<Decisions> others = OthersDecisions();
+    for (const Decisions& other : others) from.push_back(&other);
     const SearchTime time = {std::max(kMin, TimeLeft() - TimeToPolish())};
     if (!options_.swap) return AddSearchWithin(from, time);
     constexpr size_t kMax = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
@@ -194,6 +194,29 @@ class Planner {
       from.push_back(&found->choice);
     }
     AddSearchWithin(from, {time.left()});
+  }
+  // Planners whose plans the search begins with, too, as far as it can say them value by value. Their plans stand next
+  // to its own.
+  std::vector<Decisions> OthersDecisions() {
+    constexpr size_t kMax = 2000;  // operators: of larger graphs they take too long
+    constexpr RematAlgorithm kOthers[] = {RematAlgorithm::kChen, RematAlgorithm::kKnapsack};
+    std::vector<Decisions> found;
+    if (graph_.operators.size() > kMax) return found;
+    const bool alone = options_.algorithm != RematAlgorithm::kAuto;
+    if (alone && !HasStateAway()) {
+      for (const RematAlgorithm other : kOthers) AddPlanner(TraitsOf(other), "search");
+    }
+    for (const Candidate& each : candidates_) {
+      const bool is_one = std::any_of(std::begin(kOthers), std::end(kOthers), [&](RematAlgorithm other) {
+        return std::string_view(each.algorithm) == TraitsOf(other).name;
+      });
+      if (is_one || std::string_view(each.algorithm) == "search")
+        found.push_back(DecisionsOf(graph_, values_, each.schedule));
+    }
+    return found;
+  }
+  bool HasStateAway() const {
+    return std::any_of(graph_.storages.begin(), graph_.storages.end(), [](const Storage& s) { return s.away; });
   }
   int64_t TimeLeft() const {
     return options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count());
@@ -257,10 +280,10 @@ class Planner {
     }
     return best;
   }
-  // Returns what may be live next, with copies: more than what fitted and less than what did not, if that is worth it.
+  // Returns what may be live next: more than what fitted and less than what did not, if that is worth it.
   Bytes Halfway(Bytes within, Bytes above) const {
     constexpr Bytes kWorth = 200;  // parts of the budget
-    return options_.swap && above - within > budget_ / kWorth ? within + (above - within) / 2 : within;
+    return above - within > budget_ / kWorth ? within + (above - within) / 2 : within;
   }
 
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between

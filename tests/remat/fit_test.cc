@@ -8,6 +8,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
 #include "remat/search/budget_fit.h"
+#include "remat/search/decisions_of.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
@@ -174,6 +175,31 @@ TEST(FitTest, TheSameAgain) {
   EXPECT_EQ(first.time, second.time);
   EXPECT_EQ(one.ways, other.ways);
   EXPECT_GT(first.evictions, 0);
+}
+
+// What a schedule of the fitter's decides is what it was made of.
+TEST(DecisionsTest, OfASchedule) {
+  const Graph graph = Chain(20);
+  const Values values = ValuesOf(graph);
+  BudgetFitter fitter(graph, values);
+  int read = 0, copied = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Decisions choice = NothingGoes(values);
+    Schedule schedule;
+    const FitOptions options = {
+        .budget = 1200, .noise = 0.5, .seed = seed, .copy_price = seed % 2 == 0 ? 0.1 : -1.0, .may_evict = true};
+    const BudgetFit first = fitter.Fit(options, &choice, nullptr, &schedule);
+    if (!first.fits) continue;
+    Decisions again = DecisionsOf(graph, values, schedule);
+    const BudgetFit second = fitter.Fit({.budget = 1200, .may_evict = false}, &again);
+    EXPECT_TRUE(second.fits) << seed;
+    EXPECT_EQ(second.time, first.time) << seed;
+    EXPECT_EQ(second.copies, first.copies) << seed;
+    ++read;
+    copied += first.copies > 0 ? 1 : 0;
+  }
+  EXPECT_GT(read, 30);
+  EXPECT_GT(copied, 10);
 }
 
 }  // namespace

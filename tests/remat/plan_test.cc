@@ -44,6 +44,23 @@ TEST(PlansTest, EndsWhereNothingIsFaster) {
   EXPECT_LT(answer->seconds, 50);
 }
 
+// However little time it has: it also begins with the plans of two planners that need hardly any.
+TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
+  const absl::StatusOr<Graph> graph = Generate("resnet:50,batch=32");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  PlanOptions options;
+  options.time_limit_ns = 1'000'000;
+  options.budget = Simulate(*graph, Baseline(*graph))->live_peak * 35 / 100;
+  options.algorithm = RematAlgorithm::kChen;
+  const absl::StatusOr<RematPlan> simple = MakeRematPlan(*graph, options);
+  ASSERT_TRUE(simple.ok()) << simple.status();
+  options.algorithm = RematAlgorithm::kSearch;
+  const absl::StatusOr<RematPlan> ours = MakeRematPlan(*graph, options);
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  EXPECT_EQ(ours->algorithm, "search");
+  EXPECT_LE(ours->outcome.time, simple->outcome.time);
+}
+
 // Of each planner, with and without copies. MakeRematPlan() gives every plan to the verifier.
 TEST(PlansTest, WhatTheProgramHoldsStays) {
   std::mt19937_64 random(11);
