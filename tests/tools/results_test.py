@@ -214,7 +214,7 @@ class PagesTest(ResultsCase):
 
     def test_short_tables_of_the_packer_and_of_benchmarks(self):
         sections = {name: {"rows": [{}, {}], "columns": [], "summary": f"all of {name}"}
-                    for name in ("traces", "capacity", "optimum", "large", "scale", "heuristics", "paper")}
+                    for name in ("traces", "capacity", "optimum", "large", "generated", "scale", "heuristics", "paper")}
         self.put("packer", {**HEAD, "schema": "hotpack-packer", "sections": sections})
         page = self.page(marked("packer_brief") + marked("benchmarks_brief"))
         self.run_it()
