@@ -198,7 +198,7 @@ class Planner {
   // Planners whose plans the search begins with, too, as far as it can say them value by value. Their plans stand next
   // to its own.
   std::vector<Decisions> OthersDecisions() {
-    constexpr size_t kMax = 2000;  // operators: of larger graphs they take too long
+    constexpr size_t kMax = 3000;  // operators: of larger graphs they take too long
     constexpr RematAlgorithm kOthers[] = {RematAlgorithm::kChen, RematAlgorithm::kKnapsack};
     std::vector<Decisions> found;
     if (graph_.operators.size() > kMax) return found;
