@@ -85,7 +85,10 @@ class Planner {
       if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner, planner.name);
     }
     if (Runs(TraitsOf(RematAlgorithm::kSearch))) {  // last: it gets the rest of the time
+      const bool has_time = HasTimeForOthers();
+      if (has_time) AddOthers();
       AddSearch(from);
+      if (!has_time && FastestThatFits() == candidates_.end()) AddOthers();
       AddPolished();
     }
     return Fastest();
@@ -196,16 +199,21 @@ class Planner {
     AddSearchWithin(from, {time.left()});
   }
   // Planners whose plans the search begins with, too, as far as it can say them value by value. Their plans stand next
-  // to its own.
-  std::vector<Decisions> OthersDecisions() {
+  // to its own. They know no time limit: where they would take much of it, they only plan if the search has found none.
+  static constexpr RematAlgorithm kOthers[] = {RematAlgorithm::kChen, RematAlgorithm::kKnapsack};
+
+  bool HasTimeForOthers() const {
+    constexpr int64_t kNsASquare = 500, kShare = 3;  // measured, of the operators' square; one part of the time limit
+    const auto operators = static_cast<int64_t>(graph_.operators.size());
+    return kNsASquare * operators * operators <= options_.time_limit_ns / kShare;
+  }
+  void AddOthers() {
     constexpr size_t kMax = 3000;  // operators: of larger graphs they take too long
-    constexpr RematAlgorithm kOthers[] = {RematAlgorithm::kChen, RematAlgorithm::kKnapsack};
+    if (options_.algorithm == RematAlgorithm::kAuto || HasStateAway() || graph_.operators.size() > kMax) return;
+    for (const RematAlgorithm other : kOthers) AddPlanner(TraitsOf(other), "search");
+  }
+  std::vector<Decisions> OthersDecisions() const {
     std::vector<Decisions> found;
-    if (graph_.operators.size() > kMax) return found;
-    const bool alone = options_.algorithm != RematAlgorithm::kAuto;
-    if (alone && !HasStateAway()) {
-      for (const RematAlgorithm other : kOthers) AddPlanner(TraitsOf(other), "search");
-    }
     for (const Candidate& each : candidates_) {
       const bool is_one = std::any_of(std::begin(kOthers), std::end(kOthers), [&](RematAlgorithm other) {
         return std::string_view(each.algorithm) == TraitsOf(other).name;

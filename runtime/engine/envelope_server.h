@@ -53,7 +53,7 @@ class EnvelopeServer {
   // Follows no envelope from the next call of Change on, until another script is pending: the job does not mark its
   // iterations any more.
   void Pause();
-  // The job repeats, and a script of its iteration is pending: as Pause, and scripts are judged anew.
+  // The job repeats, and a script of its iteration is pending: as Pause, and scripts are judged from the beginning.
   void Rest();
   // No envelope is followed after the next call of Change.
   bool leaving() const { return leaving_; }

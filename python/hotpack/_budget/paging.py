@@ -6,7 +6,7 @@
     state in                                   ▄▄▄▄▄▄▄▄ while backward ends
 
 What the program reads in optimizer.state, or saves, is whole and right at any time: the device's tensor for as long as
-that is there, then the host's until the next step, and whoever reads it waits for its copy."""
+that is there, then the host's until the next step, and each reader waits for its copy."""
 
 import itertools
 import weakref

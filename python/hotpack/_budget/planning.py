@@ -18,8 +18,8 @@ _SHARES = 16             # of it, of which the bound has one for the best
 _SLICES = 2              # of those, that come ahead of their updates or leave behind them
 _UPDATE = 3              # An optimizer's temporaries take at most so many times its parameters' bytes.
 _DOUBT = 0.1             # of the time of moves that are planned to hide: state stays where it costs no more than that
-_WRONG = 0.1             # Plans are made again if a pass takes less time than when it was observed, by this part.
-_CORRECTIONS = 2         # They are made again at most so often.
+_WRONG = 0.1             # A plan is corrected if a pass takes less time than when it was observed, by this part.
+_CORRECTIONS = 2         # It is corrected at most so often.
 _LARGER = 1.05           # A step so many times larger than those before is a reason to make all plans again.
 _CLOSELY = 4             # kinds that are planned closely, those with the highest loads; others quickly
 # Of a GPU's budget: what packing and the driver's pages take beyond what is live. A budget in bytes is hotpack's limit

@@ -134,7 +134,7 @@ def choose(sight: Sight, room: int, of_saved: bool, quick: bool = False, moving:
     About O(storages x positions).
 
     of_saved: the room is for saved storages alone. quick: fewer plans are compared. moving: state that comes and goes
-    beside the saves."""
+    while saves move, too."""
     overlaps = sight.timeline.rates.overlaps
 
     def plan_with(weight: float, compute: bool = True) -> Plan:
@@ -231,9 +231,9 @@ class _Search:
         exposed = moving.seconds if moving is not None else 0.0
         state = self._state_moves(moving, load, starts) if moving is not None else None
         if state is not None:
-            beside = self._timeline.seconds(self._uses, self._treatments, self._ends, starts, leaves, state)
-            if beside + state.exposed < seconds + exposed:
-                seconds, exposed = beside, state.exposed
+            concurrent = self._timeline.seconds(self._uses, self._treatments, self._ends, starts, leaves, state)
+            if concurrent + state.exposed < seconds + exposed:
+                seconds, exposed = concurrent, state.exposed
                 load = [sum(parts) for parts in zip(load, state.stays, state.comes)]
             else:
                 state = None

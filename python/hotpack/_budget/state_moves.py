@@ -18,7 +18,7 @@ EARLY = 1.25  # copies are planned as if they took so much longer
 
 class Moving:
     """State that is away where the load is highest. bytes: of it. outside: how much of it may be on the device while
-    optimizers step, beside two slices. seconds: what it takes to move all of it in these steps."""
+    optimizers step, in addition to two slices. seconds: what it takes to move all of it in these steps."""
 
     __slots__ = ("bytes", "outside", "seconds")
 
@@ -57,7 +57,7 @@ def moves_within(room: int, load: "list[int]", timeline: Timeline, turn: int, ba
 
 
 def _idle_bytes(timeline: Timeline, clock: "list[float]", turn: int, back: "list[tuple[int, int]]") -> "list[int]":
-    """What the link back could carry at each position from the turn on, beside the saves."""
+    """What the link back could carry at each position from the turn on, next to the saves."""
     rate = timeline.rates.back
     idle = timeline.durations[turn:]
     now = 0.0
