@@ -53,6 +53,22 @@ CandidateTree::CandidateTree(const Timeline& timeline)
       nodes_[leaf_of_arc_[arc] / 4].block[leaf_of_arc_[arc] % 4] = block;
     }
   }
+  FindExtents();
+}
+
+void CandidateTree::FindExtents() {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  extents_.assign(nodes_.size(), {{kMost, kMost, kMost, kMost}, {-1, -1, -1, -1}});
+  for (size_t leaf = 0; leaf < arc_of_leaf_.size(); ++leaf) {
+    const Arc& arc = timeline_.arcs[arc_of_leaf_[leaf]];
+    size_t index = leaf;
+    for (const int32_t start : level_starts_) {
+      Extent& extent = extents_[static_cast<size_t>(start) + index / 4];
+      extent.min_begin[index % 4] = std::min(extent.min_begin[index % 4], arc.begin);
+      extent.max_end[index % 4] = std::max(extent.max_end[index % 4], arc.end);
+      index /= 4;
+    }
+  }
 }
 
 void CandidateTree::Clear(Node* node, int32_t lane) const {

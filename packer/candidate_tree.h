@@ -26,7 +26,7 @@ class CandidateTree {
  public:
   static constexpr int32_t kNone = -1;
 
-  // O(n).
+  // O(n log n).
   explicit CandidateTree(const Timeline& timeline);
 
   // Inserts all blocks again. `ranks`: different numbers ≥ 0. O(n).
@@ -58,6 +58,15 @@ class CandidateTree {
     return best.block;
   }
 
+  // Calls accept(block) for the blocks in the tree that have an arc within the slots [begin, end) over the slot, until it
+  // returns true, and returns whether it did. `begin`, `end` as in FindBest(); 0 ≤ slot < slots lies within them.
+  template <typename Accept>
+  bool AnyOver(int32_t slot, int32_t begin, int32_t end, const Accept& accept) const {
+    const int32_t root_level = static_cast<int32_t>(level_starts_.size()) - 1;
+    if (DescendOver(root_level, 0, slot >= begin ? slot : slot + slots_, {begin, end}, accept)) return true;
+    return slot < end - slots_ && DescendOver(root_level, 0, slot, {0, end - slots_}, accept);
+  }
+
  private:
   // Four subtrees side by side: one cache line tells which of them to search. On the lowest level each is an arc.
   struct alignas(64) Node {
@@ -65,6 +74,11 @@ class CandidateTree {
     int32_t min_end[4];
     int32_t max_begin[4];
     int32_t block[4];  // lowest level only
+  };
+  // Of the same four subtrees, with all their arcs, also removed ones.
+  struct alignas(32) Extent {
+    int32_t min_begin[4];
+    int32_t max_end[4];
   };
   struct Best {
     int32_t block = kNone;
@@ -84,6 +98,7 @@ class CandidateTree {
     return false;
   }
 
+  void FindExtents();  // O(n log n)
   void Clear(Node* node, int32_t lane) const;
   // Recomputes one lane of `above` from `below`. Returns false if that changed nothing.
   static bool Pull(const Node& below, Node* above, int32_t lane);
@@ -113,9 +128,26 @@ class CandidateTree {
     }
   }
 
+  // Enters all subtrees that may hold arcs within the line and over the slot.
+  template <typename Accept>
+  bool DescendOver(int32_t level, int32_t index, int32_t slot, Arc line, const Accept& accept) const {
+    const Node& node = nodes_[level_starts_[level] + index];
+    const Extent& extent = extents_[level_starts_[level] + index];
+    for (int32_t lane = 0; lane < 4; ++lane) {
+      if (node.max_rank[lane] < 0 || node.max_begin[lane] < line.begin || node.min_end[lane] > line.end ||
+          extent.min_begin[lane] > slot || extent.max_end[lane] <= slot) {
+        continue;
+      }
+      if (level > 0 ? DescendOver(level - 1, 4 * index + lane, slot, line, accept) : accept(node.block[lane]))
+        return true;
+    }
+    return false;
+  }
+
   const Timeline& timeline_;
   const int32_t slots_;
   std::vector<Node> nodes_;            // level by level
+  std::vector<Extent> extents_;        // the same
   std::vector<int32_t> level_starts_;  // start of each in nodes_; the last level is only the root
   std::vector<int32_t> arc_of_leaf_;   // indices into timeline.arcs along the curve; leaf i is lane i % 4 of node i / 4
   std::vector<int32_t> leaf_of_arc_;

@@ -29,6 +29,7 @@ constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 3, 0}, {0.25, 0, 0}, {0.5, 3
 constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
 constexpr size_t kFirstFitAfter = 48;  // dives of the squeaky wheel
 constexpr size_t kFirstFitEvery = 64;
+constexpr int64_t kFirstFitShare = 20;  // of the work, at most about so little
 
 // Dives without success until the squeaky wheel restarts; the number grows.
 constexpr size_t kQuickPatience = 128;
@@ -127,12 +128,18 @@ class Heuristics {
 
   // Runs first-fit with a fixed key, later with noisy ones.
   void RunFirstFit() {
+    // In large instances one takes as long as many dives.
+    if (first_fit_work_ * kFirstFitShare > stop_.total_work()) return;
+    const int64_t before = stop_.total_work();
     const size_t next = shared_.next_first_fit_key.fetch_add(1);
     Key key = kFirstFitKeys[next % std::size(kFirstFitKeys)];
     if (next >= std::size(kFirstFitKeys)) key.noise = std::exp(-5 + 5 * random_.Unit());
     shared_.scorer.Score(key, &random_, &scores_);
     SortByScore(scores_, &order_, &ranks_);
-    if (!first_fit_.Place(order_, shared_.best.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return;
+    const bool lower =
+        first_fit_.Place(order_, shared_.best.height() - 1, &stop_, &placement_.offsets, &placement_.height);
+    first_fit_work_ += stop_.total_work() - before;
+    if (!lower) return;
     shared_.best.Offer(&placement_, AlgorithmName(Algorithm::kFirstFit));
   }
 
@@ -142,6 +149,7 @@ class Heuristics {
   Skyline skyline_;
   FirstFit first_fit_;
   SqueakyWheel wheel_;
+  int64_t first_fit_work_ = 0;
   size_t wheel_dives_ = 0;
   size_t episodes_ = 0;
   size_t failures_ = 0;  // dives of the wheel since its last success

@@ -141,15 +141,11 @@ bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   if (slot < 0 && valley.end > slots) slot = unplaced_.FirstAbove(room, 0, valley.end - slots);
   if (slot < 0) return true;
   Bytes missing = unplaced_.At(slot) - room;
-  // Subtracts each offered block, and accepts the one that suffices.
-  const auto accept = [&](int32_t block) {
+  return candidates_.AnyOver(slot, valley.begin, valley.end, [&](int32_t block) {
     foresight_work_ += 16;
-    const Arc& arc = timeline_.arcs[timeline_.arc_starts[block]];
-    const int32_t at = slot >= arc.begin ? slot : slot + slots;
-    if (at < arc.end) missing -= timeline_.sizes[block];
+    missing -= timeline_.sizes[block];
     return missing <= 0;
-  };
-  return candidates_.FindBest(valley.begin, valley.end, accept) != CandidateTree::kNone;
+  });
 }
 
 // Returns whether the valleys left of a new wall have hope. The wall rises at slot `begin` (which may exceed the ring's

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "packer/candidate_tree.h"
 #include "packer/load_tree.h"
 #include "packer/validator.h"
 #include "random_instance.h"
@@ -57,6 +58,51 @@ Instance RingInstance(std::mt19937_64* random) {
     instance.blocks.push_back(block);
   }
   return instance;
+}
+
+// What a search over a slot offers is exactly what a look at every block finds, on rings also across their end.
+TEST(CandidateTreePropertyTest, OffersTheWaitingBlocksOverASlot) {
+  std::mt19937_64 random(testing::TestSeed());
+  int64_t offered = 0, wrapped = 0;
+  for (int run = 0; run < 500; ++run) {
+    const Timeline timeline = MakeTimeline(RingInstance(&random));
+    std::vector<int32_t> ranks(timeline.blocks());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    CandidateTree tree(timeline);
+    tree.Reset(ranks);
+    for (int32_t block = 0; block < timeline.blocks(); ++block) {
+      if (random() % 3 == 0) tree.Remove(block);
+    }
+    for (int query = 0; query < 20; ++query) {
+      const auto begin = static_cast<int32_t>(random() % timeline.slots);
+      const auto length = static_cast<int32_t>(1 + random() % timeline.slots);
+      const int32_t end = timeline.walled ? std::min(begin + length, timeline.slots) : begin + length;
+      const int32_t slot = (begin + static_cast<int32_t>(random() % (end - begin))) % timeline.slots;
+      std::vector<int32_t> found, expected;
+      const bool accepted = tree.AnyOver(slot, begin, end, [&](int32_t block) {
+        found.push_back(block);
+        return false;
+      });
+      for (int32_t block = 0; block < timeline.blocks(); ++block) {
+        const Arc& arc = timeline.arcs[timeline.arc_starts[block]];
+        const int32_t later = arc.begin < begin ? timeline.slots : 0;  // the line continues at slot 0
+        const bool within = begin <= arc.begin + later && arc.end + later <= end;
+        const bool over = (arc.begin <= slot && slot < arc.end) || slot + timeline.slots < arc.end;
+        if (within && over && tree.Holds(block)) expected.push_back(block);
+      }
+      std::sort(found.begin(), found.end());
+      ASSERT_EQ(found, expected) << "run " << run;
+      ASSERT_FALSE(accepted);
+      offered += static_cast<int64_t>(found.size());
+      wrapped += end > timeline.slots && !found.empty() ? 1 : 0;
+      if (found.empty()) continue;
+      int left = static_cast<int>(1 + random() % found.size());  // it ends at the block that is accepted
+      ASSERT_TRUE(tree.AnyOver(slot, begin, end, [&](int32_t) { return --left == 0; }));
+      ASSERT_EQ(left, 0);
+    }
+  }
+  EXPECT_GT(offered, 5000);
+  EXPECT_GT(wrapped, 200);
 }
 
 // Foresight may pass a block over only where no placement of the allowed height would be left. So where a dive without
