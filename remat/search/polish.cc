@@ -15,7 +15,13 @@ namespace {
 using Actions = std::vector<Action>;
 using std::chrono::steady_clock;
 
+constexpr size_t kPrepared = 6;  // actions that may prepare others
 constexpr int32_t kNothing = -2, kGivenContents = -1;  // else the operator that made them
+
+struct Used {
+  StorageId storage;
+  int32_t contents;
+};
 
 // The rules of the simulator, as far as they decide on time and memory, with the contents that the verifier compares.
 // Ends early where a schedule is impossible or too slow.
@@ -41,6 +47,9 @@ class Judge {
       }
     }
     end_ = std::move(now);
+    for (size_t id = 0; id < end_.size(); ++id) {
+      if (graph.storages[id].kept && !graph.storages[id].away) kept_.push_back({static_cast<StorageId>(id), end_[id]});
+    }
   }
 
   // Returns the time; INT64_MAX if the schedule is impossible, needs more than the budget or takes more than `most`.
@@ -57,11 +66,12 @@ class Judge {
     return time > most ? INT64_MAX : time;
   }
 
+  // What an operator reads and updates.
+  const std::vector<Used>& UsedBy(OperatorId op) const { return used_[At(op)]; }
+  // What has to be on the device at the end.
+  const std::vector<Used>& Kept() const { return kept_; }
+
  private:
-  struct Used {
-    StorageId storage;
-    int32_t contents;
-  };
   struct Place {
     int32_t device = kNothing, host = kNothing;
     bool has_memory = false;
@@ -160,6 +170,7 @@ class Judge {
   std::vector<Place> places_;
   std::vector<Nanoseconds> to_host_, to_device_;
   std::vector<std::vector<Used>> used_;
+  std::vector<Used> kept_;
   std::vector<int32_t> end_;
   Bytes live_ = 0, host_ = 0;
   Nanoseconds compute_ = 0, out_ = 0, in_ = 0;
@@ -183,7 +194,7 @@ class Polisher {
     const std::pair before(time_, now_.size());
     best_ = now_, best_time_ = time_;
     // Each round starts from the best schedule. How much slower a change may make it decreases to zero within a round.
-    constexpr double kWarmth[] = {0, 0.01, 0, 0.3};  // of the time above the least
+    constexpr double kWarmth[] = {0, 0.01, 0.3, 1};  // of the time above the least
     int64_t round = 2000, left = 0;
     for (int64_t step = 0, rounds = -1; step < options_.steps && best_time_ > least; ++step, --left) {
       if (step % 16 == 0 && IsOver()) break;
@@ -194,7 +205,8 @@ class Polisher {
       }
       const double warmth =
           kWarmth[At(rounds) % std::size(kWarmth)] * static_cast<double>(left) / static_cast<double>(round);
-      Step(*schedule, static_cast<Nanoseconds>(warmth * static_cast<double>(best_time_ - least)));
+      Step(*schedule, static_cast<Nanoseconds>(warmth * static_cast<double>(best_time_ - least)),
+           warmth > 0 ? kPrepared : 0);
     }
     if (std::pair(best_time_, best_.size()) >= before) return false;
     schedule->actions = std::move(best_);
@@ -206,11 +218,13 @@ class Polisher {
   bool IsOver() const {
     return options_.time_limit_ns < INT64_MAX && (steady_clock::now() - begin_).count() >= options_.time_limit_ns;
   }
-  void Step(const Schedule& schedule, Nanoseconds worse) {
+  // `worse`: how much slower a change may make it; `more`: by how many actions longer than the best, without a gain.
+  void Step(const Schedule& schedule, Nanoseconds worse, size_t more) {
     next_ = now_;
     if (!Change(&next_)) return;
     const Nanoseconds time = judge_.TimeOf(next_, time_ + worse);
-    if (time == INT64_MAX || (time == time_ && next_.size() > now_.size())) return;
+    if (time == INT64_MAX) return;
+    if (time == time_ && next_.size() > std::max(now_.size(), best_.size() + more)) return;
     const bool better = std::pair(time, next_.size()) < std::pair(best_time_, best_.size());
     if (better && !IsRight(next_, schedule)) return;
     now_.swap(next_);
@@ -233,10 +247,11 @@ class Polisher {
   bool Change(Actions* actions) {
     bool changed = false;
     do {
-      const size_t way = Draw(8);
+      const size_t way = Draw(9);
       changed = (way < 5    ? Move(actions)
                  : way == 5 ? Keep(actions)
                  : way == 6 ? Leave(actions)
+                 : way == 7 ? MakeAgain(actions)
                             : Remove(actions)) ||
                 changed;
     } while (Draw(3) == 0);
@@ -298,6 +313,7 @@ class Polisher {
     });
     if (static_cast<size_t>(first - actions->begin()) == at) return false;
     actions->erase(actions->begin() + static_cast<std::ptrdiff_t>(at));
+    if (Draw(4) == 0) return true;  // it was run several times
     const bool copied = options_.swap && Draw(2) == 0;
     for (StorageId id : graph_.operators[At(op)].writes) {
       for (size_t i = at; i-- > 0;) {
@@ -315,16 +331,15 @@ class Polisher {
     }
     return true;
   }
-  // Contents leave after a use, and return before the next one: copied back, or made again by the operator that made
+  // Contents leave after a use, and return before the next one or before the end: copied back, or made again by the operator that made
   // them before.
   bool Leave(Actions* actions) {
     const bool copied = options_.swap && Draw(2) == 0;
-    const size_t at = Draw(actions->size());
-    const Action& action = (*actions)[at];
-    if (action.kind != ActionKind::kRun) return false;
-    const std::vector<StorageId>& reads = graph_.operators[At(action.target)].reads;
-    if (reads.empty()) return false;
-    const StorageId id = reads[Draw(reads.size())];
+    const size_t at = Draw(actions->size() + 1);  // at the end: what is kept
+    if (at < actions->size() && (*actions)[at].kind != ActionKind::kRun) return false;
+    const std::vector<Used>& used = at < actions->size() ? judge_.UsedBy((*actions)[at].target) : judge_.Kept();
+    if (used.empty()) return false;
+    const StorageId id = used[Draw(used.size())].storage;
     size_t last = at;
     while (last > 0 && !Touches((*actions)[last - 1], id)) --last;
     if (last == at) return false;
@@ -334,12 +349,50 @@ class Polisher {
       if (made == actions->size()) return false;
       back = (*actions)[made];
     }
-    const auto after = static_cast<std::ptrdiff_t>(last);
-    const auto before = static_cast<std::ptrdiff_t>(at - std::min(at - last, DrawDistance(at - last) - 1));
-    actions->insert(actions->begin() + before, back);
-    actions->insert(actions->begin() + after, {ActionKind::kDrop, id});
-    if (copied) actions->insert(actions->begin() + after, {ActionKind::kOffload, id});
+    // A copy takes its time before its memory can be freed.
+    const size_t before = at - std::min(at - last, DrawDistance(at - last) - 1);
+    const size_t freed = last + (copied ? Draw(before - last + 1) : 0);
+    const size_t leaves = freed - (copied ? Draw(freed - last + 1) : 0);
+    const auto insert = [actions](size_t where, Action action) {
+      actions->insert(actions->begin() + static_cast<std::ptrdiff_t>(where), action);
+    };
+    insert(before, back);
+    insert(freed, {ActionKind::kDrop, id});
+    if (copied) {
+      insert(leaves, {ActionKind::kOffload, id});
+    } else {
+      BringOperands(before + 1, actions);
+    }
     return true;
+  }
+  // What is copied back is made again instead.
+  bool MakeAgain(Actions* actions) {
+    const size_t back = Draw(actions->size());
+    const Action prefetch = (*actions)[back];
+    if (prefetch.kind != ActionKind::kPrefetch) return false;
+    const size_t made = MadeAt(*actions, back, prefetch.target);
+    if (made == actions->size()) return false;
+    (*actions)[back] = (*actions)[made];
+    BringOperands(back, actions);
+    return true;
+  }
+  // For a repeated run at `at`: operands that were dropped stay until after it, or are copied back for it.
+  void BringOperands(size_t at, Actions* actions) {
+    for (StorageId id : graph_.operators[At((*actions)[at].target)].reads) {
+      size_t last = at;
+      while (last > 0 && !Touches((*actions)[last - 1], id)) --last;
+      if (last == 0 || (*actions)[last - 1].kind != ActionKind::kDrop) continue;
+      const auto begin = actions->begin();
+      const auto drop = begin + static_cast<std::ptrdiff_t>(last) - 1;
+      if (Draw(2) == 0 || !options_.swap) {
+        std::rotate(drop, drop + 1, begin + static_cast<std::ptrdiff_t>(at) + 1);
+        --at;
+      } else {
+        actions->insert(begin + static_cast<std::ptrdiff_t>(at) + 1, {ActionKind::kDrop, id});
+        actions->insert(actions->begin() + static_cast<std::ptrdiff_t>(at), {ActionKind::kPrefetch, id});
+        ++at;
+      }
+    }
   }
   // Returns where the contents of a storage were made before `at`, by an operator that may run again; else the end.
   size_t MadeAt(const Actions& actions, size_t at, StorageId id) const {
