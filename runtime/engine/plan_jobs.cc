@@ -68,7 +68,7 @@ void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std
   {
     EngineLock lock(*parts_.mutex);
     planning_ = true;
-    snapshot = Snapshot(profile.period);
+    snapshot = Snapshot(profile.blocks.size());  // what lives longer than the cycle is not its own
     snapshot.scripts = parts_.scripts->OtherScripts(job_replans_);
   }
   std::shared_ptr<const Script> script = BuildScript(std::move(profile), job, snapshot, Settings(), cancel);
@@ -203,13 +203,13 @@ void PlanScheduler::LearnEnvelope(const PlanJob& job, const std::atomic<bool>* c
 
 // Weights and optimizer state were allocated between other blocks. Their chunks are held as long as they live. The rest
 // of these chunks is offered to the plan, if it exceeds a two-hundredth of all.
-PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
+PlanSnapshot PlanScheduler::Snapshot(uint64_t cycle) const {
   const Arena& arena = parts_.pages->arena();
   std::vector<AddressRange> kept;
   const uint64_t count = parts_.history->Count(), peak = parts_.blocks->live_peak_units();
   uint64_t kept_units = 0;
   parts_.blocks->ForEach([&](DeviceAddress address, const DynamicBlock& block) {
-    if (!block.LivesLongerThan(period, count)) return;
+    if (!block.LivesLongerThan(cycle, count)) return;
     kept_units += block.units;
     if (parts_.pages->InReservation(address)) kept.push_back({address, block.bytes});
   });
@@ -231,7 +231,7 @@ bool PlanScheduler::FitsDevice(const Script& script) {
   if (pages.capacity_seen() == 0) return true;
   const uint64_t chunk = pages.arena().chunk(), count = parts_.history->Count();
   const uint64_t kept = parts_.blocks->ChunkBytes(chunk, [&](DeviceAddress address, const DynamicBlock& block) {
-    return block.LivesLongerThan(script.profile.period, count) && pages.InReservation(address);
+    return block.LivesLongerThan(script.size(), count) && pages.InReservation(address);
   });
   const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
   too_large_ = !parts_.spill->AdmitsPlan(lock, height, kept, std::max(pages.capacity_seen(), pages.arena().held()));

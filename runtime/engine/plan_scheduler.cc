@@ -81,12 +81,14 @@ void PlanScheduler::MaybeDetect() {
     next_detection_ = count + DetectionInterval(count);
     const bool followed = scripts.Follows();
     const bool overlong = followed && LivesExceedCycle();
-    if (!followed || overlong || scripts.Divergences() != divergences_at_detection_) {
+    const bool partly = std::exchange(partly_served_long_, false) && followed;
+    if (!followed || overlong || partly || scripts.Divergences() != divergences_at_detection_) {
       divergences_at_detection_ = scripts.Divergences();
       overlong_at_detection_ = scripts.overlong_lives();
       PlanJob job;
       job.end = count;
-      job.replace = !followed || overlong;
+      job.replace = !followed || overlong || partly;
+      job.only_more = partly && displaced_in_a_row_ == 0;
       job.shapes = true;
       Post(std::move(job));
       return;
@@ -144,15 +146,18 @@ void PlanScheduler::Mark() {
   const bool followed = scripts.Follows() && scripts.Divergences() == divergences_at_mark_;
   const bool overlong = followed && marks >= next_overlong_ && LivesExceedCycle();
   const bool scripts_serve = !rests && !parts_.envelope->learning() && !parts_.envelope->Doubts();
-  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && scripts_serve && !worker_.Busy()) {
+  const bool partly = followed && partly_served_long_;
+  if (marks >= 2 && count > last_mark_ && (!followed || overlong || partly) && scripts_serve && !worker_.Busy()) {
     if (overlong) {
       overlong_at_detection_ = scripts.overlong_lives();
       next_overlong_ = 2 * marks;
     }
+    partly_served_long_ = false;
     PlanJob job;
     job.end = count;
     job.period = count - last_mark_;
     job.replace = true;
+    job.only_more = partly && !overlong && displaced_in_a_row_ == 0;
     Post(std::move(job));
   }
   marked_length_ = count - last_mark_;
@@ -226,6 +231,10 @@ void PlanScheduler::TryActivate(uint32_t units) {
 }
 
 bool PlanScheduler::Improve(bool displaced) {
+  displaced_in_a_row_ = displaced ? displaced_in_a_row_ + 1 : 0;
+  const bool partly = std::exchange(unplanned_, false) || displaced;
+  partly_served_ = partly ? partly_served_ + 1 : 0;
+  partly_served_long_ |= partly_served_ >= kInTheWay && std::has_single_bit(partly_served_);
   ScriptSwitcher& scripts = *parts_.scripts;
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();

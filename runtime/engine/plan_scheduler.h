@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -66,9 +67,15 @@ class PlanScheduler {
   void ExpectMarks();
   // Calls ScriptSwitcher::TryActivate. Plans the pending script again if its memory is gone.
   void TryActivate(uint32_t units);
+  // The script has no place for a request that it expects.
+  void NoteUnplanned() { unplanned_ = true; }
   // An iteration has ended. `displaced`: a request was displaced in it. Plans the script again if that may help.
   // Returns whether the next iteration may have another plan.
   bool Improve(bool displaced);
+  // Returns whether displaced blocks have to leave the script's places alone in this iteration. They may be in each
+  // other's way, iteration after iteration, where each takes the place that the other one needs next. Seldom: it costs
+  // memory.
+  bool ZoneStaysFree() const { return displaced_in_a_row_ >= kInTheWay && std::has_single_bit(displaced_in_a_row_); }
   bool PostSave();  // returns false if the worker is busy
 
   void AddTo(hotpack_stats* stats) const;
@@ -77,6 +84,7 @@ class PlanScheduler {
 
  private:
   static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
+  static constexpr uint64_t kInTheWay = 6;         // iterations in a row in which a request was displaced
 
   bool Post(PlanJob job, uint64_t replans = 0);
   void PostEnvelope();
@@ -97,7 +105,7 @@ class PlanScheduler {
   bool FitsDevice(const Script& script);
   PlanSettings Settings() const;
 
-  PlanSnapshot Snapshot(uint64_t period) const;
+  PlanSnapshot Snapshot(uint64_t cycle) const;
 
   const Parts parts_;
   const int64_t time_limit_ns_;
@@ -110,7 +118,11 @@ class PlanScheduler {
   uint64_t detections_ = 0, planning_ns_ = 0;
   uint64_t divergences_at_detection_ = 0;
   uint64_t overlong_at_detection_ = 0;
-  uint64_t next_shape_scan_ = 0;  // requests
+  uint64_t displaced_in_a_row_ = 0;  // iterations
+  uint64_t partly_served_ = 0;       // iterations in a row in which a request was displaced, or had no place
+  bool unplanned_ = false;           // in the current one, a request had no place
+  bool partly_served_long_ = false;  // ... for long enough that the history may show better lives
+  uint64_t next_shape_scan_ = 0;     // requests
   uint64_t last_shape_scan_ = 0;
   uint64_t shape_scan_interval_ = kMinNewRequests;
   bool shapes_found_ = false;  // the last scan found some

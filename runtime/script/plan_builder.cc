@@ -40,6 +40,11 @@ bool IsNewPeriod(const HistoryTail& tail, const Period& period, const Script& kn
   return period.run >= 2 * length;
 }
 
+uint64_t PlannedBlocks(const Profile& profile) {
+  return static_cast<uint64_t>(std::count_if(profile.blocks.begin(), profile.blocks.end(),
+                                             [](const ProfileBlock& block) { return block.planned; }));
+}
+
 }  // namespace
 
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
@@ -55,10 +60,13 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
     if (!job.replace && job.known != nullptr && !IsNewPeriod(tail, period, *job.known)) return std::nullopt;
   }
   Profile profile = BuildProfile(tail, period);
-  for (const ProfileBlock& block : profile.blocks) {
-    if (block.planned) return profile;
+  const uint64_t planned = PlannedBlocks(profile);
+  if (planned == 0) return std::nullopt;
+  if (job.only_more && job.known != nullptr &&
+      planned * job.known->size() <= PlannedBlocks(job.known->profile) * profile.blocks.size()) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return profile;
 }
 
 bool ClampToKnownLoad(Profile* learned, const Profile& known, uint64_t max_units) {
