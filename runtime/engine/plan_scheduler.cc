@@ -88,7 +88,7 @@ void PlanScheduler::MaybeDetect() {
       PlanJob job;
       job.end = count;
       job.replace = !followed || overlong || partly;
-      job.only_more = partly && displaced_in_a_row_ == 0;
+      job.only_more = partly;
       job.shapes = true;
       Post(std::move(job));
       return;
@@ -157,7 +157,7 @@ void PlanScheduler::Mark() {
     job.end = count;
     job.period = count - last_mark_;
     job.replace = true;
-    job.only_more = partly && !overlong && displaced_in_a_row_ == 0;
+    job.only_more = partly && !overlong;
     Post(std::move(job));
   }
   marked_length_ = count - last_mark_;
@@ -230,11 +230,20 @@ void PlanScheduler::TryActivate(uint32_t units) {
   if (Post(std::move(job), scripts.pending_replans())) scripts.DropPending();
 }
 
+// An iteration has ended, which was served in whole or not. Where the lives keep changing, what the history shows does not
+// help for long: the patience grows fourfold each time, until as many iterations in a row are served in whole.
+void PlanScheduler::NoteServed(bool whole) {
+  partly_served_ = whole ? 0 : partly_served_ + 1;
+  served_in_whole_ = whole ? served_in_whole_ + 1 : 0;
+  if (served_in_whole_ >= patience_) patience_ = kInTheWay;
+  if (partly_served_ < patience_) return;
+  partly_served_long_ = true;
+  patience_ *= 4;
+}
+
 bool PlanScheduler::Improve(bool displaced) {
   displaced_in_a_row_ = displaced ? displaced_in_a_row_ + 1 : 0;
-  const bool partly = std::exchange(unplanned_, false) || displaced;
-  partly_served_ = partly ? partly_served_ + 1 : 0;
-  partly_served_long_ |= partly_served_ >= kInTheWay && std::has_single_bit(partly_served_);
+  NoteServed(!displaced && !std::exchange(unplanned_, false));
   ScriptSwitcher& scripts = *parts_.scripts;
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();

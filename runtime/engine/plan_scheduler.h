@@ -84,7 +84,7 @@ class PlanScheduler {
 
  private:
   static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
-  static constexpr uint64_t kInTheWay = 6;         // iterations in a row in which a request was displaced
+  static constexpr uint64_t kInTheWay = 8;         // iterations in a row in which a request was displaced
 
   bool Post(PlanJob job, uint64_t replans = 0);
   void PostEnvelope();
@@ -95,6 +95,7 @@ class PlanScheduler {
   uint64_t PartOfHistory() const;
   void ScanForShapes();
   bool LivesExceedCycle() const;
+  void NoteServed(bool whole);
 
   // On the worker's thread, without the lock.
   void Run(const PlanJob& job, const std::atomic<bool>* cancel);
@@ -120,6 +121,8 @@ class PlanScheduler {
   uint64_t overlong_at_detection_ = 0;
   uint64_t displaced_in_a_row_ = 0;  // iterations
   uint64_t partly_served_ = 0;       // iterations in a row in which a request was displaced, or had no place
+  uint64_t served_in_whole_ = 0;     // ... in a row in which none was
+  uint64_t patience_ = kInTheWay;    // with iterations that are served partly
   bool unplanned_ = false;           // in the current one, a request had no place
   bool partly_served_long_ = false;  // ... for long enough that the history may show better lives
   uint64_t next_shape_scan_ = 0;     // requests

@@ -281,7 +281,7 @@ TEST(Program, WhatReleasesComeLateInIsServedAgainInWhole) {
     job.GiveAll();
   }
   printf("%d of %d jobs were planned again in whole\n", planned_again, kRuns);
-  EXPECT_GE(planned_again, kRuns * 99 / 100);
+  EXPECT_GE(planned_again, kRuns * 98 / 100);
 }
 
 // Three iterations with one more request were taken for the period. From then on the iterations are all the same.

@@ -320,7 +320,7 @@ class Job {
 #ifdef HOTPACK_SANITIZED
 constexpr uint64_t kPercent = 97, kGuardedPercent = 95, kDifferPercent = 80, kParkedPercent = 75;
 #else
-constexpr uint64_t kPercent = 99, kGuardedPercent = 98, kDifferPercent = 97, kParkedPercent = 97;
+constexpr uint64_t kPercent = 98, kGuardedPercent = 98, kDifferPercent = 97, kParkedPercent = 97;
 #endif
 
 void RunJobs(uint64_t count, Setup setup, uint64_t percent = kPercent) {
