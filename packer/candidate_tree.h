@@ -58,8 +58,8 @@ class CandidateTree {
     return best.block;
   }
 
-  // Calls accept(block) for the blocks in the tree that have an arc within the slots [begin, end) over the slot, until it
-  // returns true, and returns whether it did. `begin`, `end` as in FindBest(); 0 ≤ slot < slots lies within them.
+  // Calls accept(block) for the blocks in the tree that have an arc within the slots [begin, end) over the slot, until
+  // it returns true, and returns whether it did. `begin`, `end` as in FindBest(); 0 ≤ slot < slots lies within them.
   template <typename Accept>
   bool AnyOver(int32_t slot, int32_t begin, int32_t end, const Accept& accept) const {
     const int32_t root_level = static_cast<int32_t>(level_starts_.size()) - 1;

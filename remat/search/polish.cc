@@ -15,7 +15,7 @@ namespace {
 using Actions = std::vector<Action>;
 using std::chrono::steady_clock;
 
-constexpr size_t kPrepared = 6;  // actions that may prepare others
+constexpr size_t kPrepared = 6;                        // actions that may prepare others
 constexpr int32_t kNothing = -2, kGivenContents = -1;  // else the operator that made them
 
 struct Used {
@@ -331,8 +331,8 @@ class Polisher {
     }
     return true;
   }
-  // Contents leave after a use, and return before the next one or before the end: copied back, or made again by the operator that made
-  // them before.
+  // Contents leave after a use, and return before the next one or before the end: copied back, or made again by the
+  // operator that made them before.
   bool Leave(Actions* actions) {
     const bool copied = options_.swap && Draw(2) == 0;
     const size_t at = Draw(actions->size() + 1);  // at the end: what is kept

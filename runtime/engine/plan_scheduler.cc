@@ -230,8 +230,8 @@ void PlanScheduler::TryActivate(uint32_t units) {
   if (Post(std::move(job), scripts.pending_replans())) scripts.DropPending();
 }
 
-// An iteration has ended, which was served in whole or not. Where the lives keep changing, what the history shows does not
-// help for long: the patience grows fourfold each time, until as many iterations in a row are served in whole.
+// An iteration has ended, which was served in whole or not. Where the lives keep changing, what the history shows does
+// not help for long: the patience grows fourfold each time, until as many iterations in a row are served in whole.
 void PlanScheduler::NoteServed(bool whole) {
   partly_served_ = whole ? 0 : partly_served_ + 1;
   served_in_whole_ = whole ? served_in_whole_ + 1 : 0;

@@ -253,7 +253,8 @@ TEST(Program, BlocksThatOutliveTheIterationAreNoWeights) {
   job.GiveAll();
 }
 
-// Lives that were seen while releases came late are unlearnt; displaced blocks do not take each other's places for ever.
+// Lives that were seen while releases came late are unlearnt. Displaced blocks do not take each other's places for
+// ever.
 TEST(Program, WhatReleasesComeLateInIsServedAgainInWhole) {
   std::mt19937_64 random(TestSeed());
   constexpr int kRuns = testing::Runs(200);

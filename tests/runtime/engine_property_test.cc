@@ -277,8 +277,8 @@ class Job {
     }
   }
 
-  // Without further trouble the iteration should be served by script as a whole. On a machine under load plans come later,
-  // but they come: hence many iterations, which are played only until it is.
+  // Without further trouble the iteration should be served by script as a whole. On a machine under load plans come
+  // later, but they come: hence many iterations, which are played only until it is.
   void CleanTail(const Template& t) {
     constexpr int kLongest = 96;
     uint64_t before = 0;
@@ -315,8 +315,8 @@ class Job {
   std::string fault_;
 };
 
-// Of the jobs, how many must be fully planned at the end. Slow as it is under a sanitizer, the planner is later: more of the
-// last deviations are too near the end.
+// Of the jobs, how many must be fully planned at the end. Slow as it is under a sanitizer, the planner is later: more
+// of the last deviations are too near the end.
 #ifdef HOTPACK_SANITIZED
 constexpr uint64_t kPercent = 97, kGuardedPercent = 95, kDifferPercent = 80, kParkedPercent = 75;
 #else
