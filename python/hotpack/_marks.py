@@ -1,11 +1,13 @@
 """What a program may tell hotpack, or ask of it, while it runs."""
 
 import contextlib
+import errno
 import math
 import os
 from collections.abc import Callable, Iterator
 
-from . import _need
+from . import _budget, _need
+from ._errors import Error
 from ._library import core
 from ._simulate import simulated
 
@@ -68,7 +70,7 @@ def interrupted() -> "Iterator[None]":
 
 def save_plan(path: "str | os.PathLike[str] | None" = None) -> None:
     """Keeps the plans there are now in a file, for later runs with HOTPACK_PLAN=path. None: the file that HOTPACK_PLAN
-    names.
+    names. The plans of a budget go next to it, into path.budget.
 
     Raises OSError: ENODATA if there is no plan yet, EEXIST where another file is, EINVAL without a path.
     """
@@ -76,6 +78,12 @@ def save_plan(path: "str | os.PathLike[str] | None" = None) -> None:
     if name is not None and b"\0" in name:
         raise ValueError("embedded null byte")
     error = core().hotpack_save_plan(name)
+    if error in (0, errno.ENODATA):
+        try:
+            if _budget.save_plan(None if path is None else os.fsdecode(path)):
+                error = 0  # on the CPU there are no others
+        except Error as why:
+            raise FileExistsError(errno.EEXIST, str(why)) from why
     if error != 0:
         raise OSError(error, os.strerror(error), None if path is None else os.fspath(path))
 

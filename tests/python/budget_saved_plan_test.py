@@ -1,9 +1,11 @@
 """Plans of a budget that the next run begins with."""
 
 import contextlib
+import errno
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -206,6 +208,45 @@ class SavedPlanTest(unittest.TestCase):
         _, _, other, _ = self.observed()
         self.assertTrue(other.resumed)
         self.assertTrue(0 < other.computed < computed)  # the second step compares them
+
+    def test_plans_are_saved_when_asked(self):
+        """In a whole process, without a device."""
+        script = """
+import sys, hotpack
+hotpack.enable(budget="activations:50%")
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)])
+updates = torch.optim.Adam(model.parameters())
+def train(steps):
+    for _ in range(steps):
+        model(torch.randn(32, 64)).pow(2).mean().backward()
+        updates.step()
+        updates.zero_grad()
+def save(*path):
+    try:
+        return hotpack.save_plan(*path)
+    except OSError as error:
+        return error.errno
+before = save(sys.argv[1])
+train(6)
+print(before, save(sys.argv[1]), save(), hotpack.stats().get("saved_plan"))
+"""
+        environment = {**os.environ, "HOTPACK_RECOMPUTE": "0", "HOTPACK_PLAN": ""}
+
+        def run(**more):
+            return subprocess.run([sys.executable, "-c", script, self.name], env={**environment, **more}, capture_output=True,
+                                  text=True, timeout=120)
+
+        done = run()
+        if "budget activations" not in done.stderr:
+            self.skipTest("a device is there")
+        self.assertEqual(done.stdout.split(), [str(errno.ENODATA), "None", str(errno.EINVAL), "0"], done.stderr)
+        self.assertTrue(self.file.exists())
+        self.assertEqual(run(HOTPACK_PLAN=self.name).stdout.split(), [str(errno.ENODATA), "None", "None", "1"])
+        self.file.write_text("a letter")
+        self.assertEqual(run().stdout.split()[:2], [str(errno.ENODATA), str(errno.EEXIST)])
+        self.assertEqual(self.file.read_text(), "a letter")
 
     def test_names(self):
         with mock.patch.dict(os.environ, {"RANK": "3", "SLURM_PROCID": "5"}):

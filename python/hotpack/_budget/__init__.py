@@ -53,6 +53,12 @@ def _end(process: int) -> None:
         _session.say(line)
 
 
+def save_plan(path: "Optional[str]") -> bool:
+    """Keeps the budget's plans for later runs with HOTPACK_PLAN=path; None: its own path. Returns False if there are
+    none. Raises Error and OSError."""
+    return _session is not None and _session.save(path)
+
+
 def figures() -> "dict[str, Any]":
     """For hotpack.stats(); empty without a budget."""
     return {} if _session is None else _session.figures()

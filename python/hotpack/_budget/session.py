@@ -283,11 +283,11 @@ class Session:
         self.saves.observe = self._unseen > 0
         self._save()
 
-    def _plan_file(self) -> "tuple[str, dict[str, Any]]":
+    def _plan_file(self, pattern: str) -> "tuple[str, dict[str, Any]]":
         """Where plans are saved, and what they are for."""
         torch = self._torch
         gpu = self._device == "cuda"
-        path = saved_plan.path_of(self._saved_plan, torch.cuda.current_device() if gpu else 0)
+        path = saved_plan.path_of(pattern, torch.cuda.current_device() if gpu else 0)
         return path, {"budget": self.amount.text, "algorithm": self.planning.algorithm, "torch": torch.__version__,
                       "device": torch.cuda.get_device_name() if gpu else self._device,
                       "cudnn": torch.backends.cudnn.version() if gpu else None,
@@ -296,7 +296,7 @@ class Session:
 
     def _resume(self) -> None:
         """The plans of an earlier run serve from the second step on."""
-        path, key = self._plan_file()
+        path, key = self._plan_file(self._saved_plan)
         try:
             found = saved_plan.read(path, key)
             if found is None:
@@ -313,15 +313,22 @@ class Session:
         self.saves.observe = False
         self.resumed = True
 
+    def save(self, pattern: "Optional[str]" = None) -> bool:
+        """Keeps the plans for later runs in the budget's file for this value of HOTPACK_PLAN; None: for the one that
+        there is. Returns False if there is no plan yet, or no file. Raises Error and OSError."""
+        pattern = self._saved_plan if pattern is None else pattern
+        plans = self.planning.to_save() if pattern else None
+        if plans is None:
+            return False
+        path, key = self._plan_file(pattern)
+        plans["recipes"] = sorted({*map(str, self.saves.checks.right), *self.saves.checks.known})
+        saved_plan.write(path, key, plans)
+        return True
+
     def _save(self) -> None:
         """For the next run."""
-        plans = self.planning.to_save() if self._saved_plan else None
-        if plans is None:
-            return
-        path, key = self._plan_file()
-        plans["recipes"] = sorted({*map(str, self.saves.checks.right), *self.saves.checks.known})
         try:
-            saved_plan.write(path, key, plans)
+            self.save()
         except (Error, OSError) as error:
             self.say(f"the budget's plan is not saved: {error}")
             self._saved_plan = ""
