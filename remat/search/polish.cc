@@ -331,8 +331,8 @@ class Polisher {
     }
     return true;
   }
-  // Contents leave after a use, and return before the next one or before the end: copied back, or made again by the
-  // operator that made them before.
+  // Contents leave after a use. They return before the next use, or before the end: by a copy, or by another run of the
+  // operator that made them.
   bool Leave(Actions* actions) {
     const bool copied = options_.swap && Draw(2) == 0;
     const size_t at = Draw(actions->size() + 1);  // at the end: what is kept
@@ -365,7 +365,7 @@ class Polisher {
     }
     return true;
   }
-  // What is copied back is made again instead.
+  // A copy back becomes a repeated run of the operator that made the contents.
   bool MakeAgain(Actions* actions) {
     const size_t back = Draw(actions->size());
     const Action prefetch = (*actions)[back];

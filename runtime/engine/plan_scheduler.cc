@@ -88,7 +88,7 @@ void PlanScheduler::MaybeDetect() {
       PlanJob job;
       job.end = count;
       job.replace = !followed || overlong || partly;
-      job.only_more = partly;
+      job.only_more = partly && !overlong;
       job.shapes = true;
       Post(std::move(job));
       return;
@@ -243,7 +243,8 @@ void PlanScheduler::NoteServed(bool whole) {
 
 bool PlanScheduler::Improve(bool displaced) {
   displaced_in_a_row_ = displaced ? displaced_in_a_row_ + 1 : 0;
-  NoteServed(!displaced && !std::exchange(unplanned_, false));
+  const bool unplanned = std::exchange(unplanned_, false);
+  NoteServed(!displaced && !unplanned);
   ScriptSwitcher& scripts = *parts_.scripts;
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();

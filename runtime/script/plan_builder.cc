@@ -51,21 +51,22 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   if (job.profile) return job.profile;
   HistoryTail tail = CopyTail(history, job.end, history.Window());
   Period period;
+  bool known = false;
   if (job.period != 0) {
     if (job.period > tail.units.size()) return std::nullopt;
     period = MarkedPeriod(tail, job.period);
   } else {
     period = FindPeriod(tail);
     if (period.length == 0) return std::nullopt;
-    if (!job.replace && job.known != nullptr && !IsNewPeriod(tail, period, *job.known)) return std::nullopt;
+    known = job.known != nullptr && !IsNewPeriod(tail, period, *job.known);
+    if (known && !job.replace) return std::nullopt;
   }
   Profile profile = BuildProfile(tail, period);
   const uint64_t planned = PlannedBlocks(profile);
   if (planned == 0) return std::nullopt;
-  if (job.only_more && job.known != nullptr &&
-      planned * job.known->size() <= PlannedBlocks(job.known->profile) * profile.blocks.size()) {
+  const bool only_more = job.only_more && job.known != nullptr && (known || job.period != 0);
+  if (only_more && planned * job.known->size() <= PlannedBlocks(job.known->profile) * profile.blocks.size())
     return std::nullopt;
-  }
   return profile;
 }
 

@@ -32,7 +32,7 @@ struct PlanJob {
   std::optional<Profile> profile;          // plan this one; nothing is searched
   std::shared_ptr<const Script> known;     // the followed script; null: none
   bool replace = false;                    // plan the period found even if it is the known one, or a shorter one
-  bool only_more = false;                  // if `replace`: only if more requests get places than in `known`
+  bool only_more = false;                  // ... the known one only if more of its requests get places than in `known`
   std::vector<ZoneRange> reserved_ranges;  // of the zone: blocks of other scripts use them for the whole cycle
   bool shapes = false;                     // kIteration: then search for several shapes, too
   uint64_t stretch = 0;  // kShapes: the last requests, in which no script was followed; they are searched separately

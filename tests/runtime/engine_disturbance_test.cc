@@ -253,8 +253,7 @@ TEST(Program, BlocksThatOutliveTheIterationAreNoWeights) {
   job.GiveAll();
 }
 
-// Lives that were seen while releases came late are unlearnt. Displaced blocks do not take each other's places for
-// ever.
+// Releases come late for some iterations, and then no more. The script forgets the long lives.
 TEST(Program, WhatReleasesComeLateInIsServedAgainInWhole) {
   std::mt19937_64 random(TestSeed());
   constexpr int kRuns = testing::Runs(200);
