@@ -164,7 +164,7 @@ EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& r
   DynamicBlock block = BlockOf(request);
   const bool at_home = request.ordinal != kUnmonitored && scripts_.PlaceAtHome(request.units, address);
   if (!at_home && !pages_.TryAllocate(block.bytes, address)) {
-    block.foreign = !scheduler_.ZoneStaysFree() && pages_.PlaceInIdleRange(request, address);
+    block.foreign = pages_.PlaceInIdleRange(request, address);
     if (!block.foreign) {
       const EngineStatus status = Grow(lock, request, &block.foreign, address);
       if (status != EngineStatus::kOk) return status;
@@ -209,7 +209,6 @@ GrowthPolicy Engine::Impl::Policy() const {
   // memory. Blocks not served by script have memory of their own.
   policy.may_wait =
       !policy.first_iteration && scripts_.follower().active() && (scripts_.InFirstCycle() || policy.diverged);
-  policy.zone_stays_free = scheduler_.ZoneStaysFree();
   policy.expected_peak = warm_.ExpectedPeak();
   policy.requests_followed = scripts_.requests_followed();
   return policy;

@@ -74,7 +74,7 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
   if (bytes > memory_->TotalBytes()) return GrowStatus::kOutOfMemory;  // checked before all possible pages are created
   PageScope scope(this, lock);
   if (arena_.TryAllocate(bytes, address)) return GrowStatus::kOk;  // another thread released memory meanwhile
-  bool may_take_own = !policy.zone_stays_free;
+  bool may_take_own = true;
   // First new pages within reason, then free ones from elsewhere, finally those of the script's zone.
   for (int attempt = zone_given ? 2 : 0; attempt < 3; ++attempt) {
     if (attempt == 2 && !zone_given) {
@@ -206,7 +206,6 @@ bool PageManager::MapPlace(PageScope& scope, const AddressRange& place, const Ad
 bool PageManager::PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere,
                               DeviceAddress* address) {
   if (!follower_->active() || mapping_entries_ != 0 || request.ordinal == kUnmonitored) return false;
-  if (policy.zone_stays_free) return false;
   if (request.entry == kNone && policy.first_iteration) return false;  // it may be permanent
   // The search is linear in the script: only a bounded number of entries for each request so far.
   constexpr uint64_t kEntriesPerRequest = 512, kSearches = 16;

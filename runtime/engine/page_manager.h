@@ -28,7 +28,6 @@ struct GrowthPolicy {
   bool diverged = false;           // in the current iteration
   bool first_iteration = false;    // ... of a run that began with a saved plan
   bool may_wait = false;           // places of the script without pages may wait for an iteration
-  bool zone_stays_free = false;    // displaced blocks take no place of the script
   uint64_t expected_peak = 0;      // bytes that the run is expected to hold; 0: unknown
   uint64_t requests_followed = 0;  // since the script was started
 };

@@ -235,14 +235,13 @@ void PlanScheduler::TryActivate(uint32_t units) {
 void PlanScheduler::NoteServed(bool whole) {
   partly_served_ = whole ? 0 : partly_served_ + 1;
   served_in_whole_ = whole ? served_in_whole_ + 1 : 0;
-  if (served_in_whole_ >= patience_) patience_ = kInTheWay;
+  if (served_in_whole_ >= patience_) patience_ = kPatience;
   if (partly_served_ < patience_) return;
   partly_served_long_ = true;
   patience_ *= 4;
 }
 
 bool PlanScheduler::Improve(bool displaced) {
-  displaced_in_a_row_ = displaced ? displaced_in_a_row_ + 1 : 0;
   const bool unplanned = std::exchange(unplanned_, false);
   NoteServed(!displaced && !unplanned);
   ScriptSwitcher& scripts = *parts_.scripts;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -72,10 +71,6 @@ class PlanScheduler {
   // An iteration has ended. `displaced`: a request was displaced in it. Plans the script again if that may help.
   // Returns whether the next iteration may have another plan.
   bool Improve(bool displaced);
-  // Returns whether displaced blocks have to leave the script's places alone in this iteration. They may be in each
-  // other's way, iteration after iteration, where each takes the place that the other one needs next. Seldom: it costs
-  // memory.
-  bool ZoneStaysFree() const { return displaced_in_a_row_ >= kInTheWay && std::has_single_bit(displaced_in_a_row_); }
   bool PostSave();  // returns false if the worker is busy
 
   void AddTo(hotpack_stats* stats) const;
@@ -84,7 +79,7 @@ class PlanScheduler {
 
  private:
   static constexpr uint64_t kMinNewRequests = 64;  // minimum worth a search
-  static constexpr uint64_t kInTheWay = 8;         // iterations in a row in which a request was displaced
+  static constexpr uint64_t kPatience = 8;         // at first: iterations in a row that are served partly
 
   bool Post(PlanJob job, uint64_t replans = 0);
   void PostEnvelope();
@@ -119,10 +114,9 @@ class PlanScheduler {
   uint64_t detections_ = 0, planning_ns_ = 0;
   uint64_t divergences_at_detection_ = 0;
   uint64_t overlong_at_detection_ = 0;
-  uint64_t displaced_in_a_row_ = 0;  // iterations
   uint64_t partly_served_ = 0;       // iterations in a row in which a request was displaced, or had no place
   uint64_t served_in_whole_ = 0;     // ... in a row in which none was
-  uint64_t patience_ = kInTheWay;    // with iterations that are served partly
+  uint64_t patience_ = kPatience;    // with iterations that are served partly
   bool unplanned_ = false;           // in the current one, a request had no place
   bool partly_served_long_ = false;  // ... for long enough that the history may show better lives
   uint64_t next_shape_scan_ = 0;     // requests
