@@ -15,6 +15,7 @@
 #include "remat/core/load.h"
 #include "remat/core/schedule_builder.h"
 #include "remat/core/verifier.h"
+#include "remat/exact/all_plans.h"
 #include "remat/exact/bounds.h"
 #include "remat/planners.h"
 #include "remat/search/decisions_of.h"
@@ -30,6 +31,7 @@ constexpr int64_t kShareOfOthers = 40;  // each other planner of `auto` that kno
 // One such part of the time polishes what the search has found. Of few operators it tries much in that time.
 constexpr int64_t kShareToPolish = 20, kShareToPolishFew = 4;
 constexpr size_t kFew = 300;
+constexpr int64_t kShareForAll = 4;  // one such part of the time visits all plans, of small graphs
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
@@ -69,6 +71,7 @@ class Planner {
     begin_ = steady_clock::now();
     candidates_.clear();
     least_ = INT64_MAX;
+    proved_ = 0;
     budget_ = budget > 0 ? budget : INT64_MAX;
     const bool away = HasStateAway();  // only the search knows contents that begin on the host
     if (!away) Add("program", Baseline(graph_));
@@ -84,7 +87,7 @@ class Planner {
     for (const PlannerTraits& planner : kPlanners) {
       if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner, planner.name);
     }
-    if (Runs(TraitsOf(RematAlgorithm::kSearch))) {  // last: it gets the rest of the time
+    if (Runs(TraitsOf(RematAlgorithm::kSearch)) && !AddFastestOfAll()) {  // last: it gets the rest of the time
       const bool has_time = HasTimeForOthers();
       if (has_time) AddOthers();
       AddSearch(from);
@@ -222,6 +225,20 @@ class Planner {
         found.push_back(DecisionsOf(graph_, values_, each.schedule));
     }
     return found;
+  }
+  // Of small graphs: the fastest of all plans. Returns whether its arena fits, so that no other need be looked for.
+  bool AddFastestOfAll() {
+    constexpr int64_t kMostStates = 200'000;  // some 100 MB
+    if (!MaySearchAllPlans(graph_)) return false;
+    AllPlansAnswer all = SearchAllPlans(graph_, {.budget = budget_,
+                                                 .machine = options_.machine,
+                                                 .swap = options_.swap,
+                                                 .most_states = kMostStates,
+                                                 .time_limit_ns = options_.time_limit_ns / kShareForAll});
+    if (!all.schedule) return false;
+    if (all.complete && !graph_.released_after.empty()) proved_ = all.time;
+    const Candidate* candidate = Add("search", *std::move(all.schedule));
+    return all.complete && candidate != nullptr && Pack(&candidates_.back()) <= budget_;
   }
   bool HasStateAway() const {
     return std::any_of(graph_.storages.begin(), graph_.storages.end(), [](const Storage& s) { return s.away; });
@@ -427,6 +444,7 @@ class Planner {
     answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
                                    [](const Action& action) { return action.kind == ActionKind::kOffload; });
     SetBound(budget_, &answer);
+    answer.lower_bound_time = std::max(answer.lower_bound_time, proved_);
     answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
     return answer;
   }
@@ -438,6 +456,7 @@ class Planner {
   Search search_;
   steady_clock::time_point begin_;
   Bytes budget_ = 0, least_ = 0, least_memory_ = -1;
+  Nanoseconds proved_ = 0;  // no plan in the program's order takes less
   std::vector<Candidate> candidates_;
 };
 
@@ -457,8 +476,10 @@ absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& o
   return Planner(graph, options).Run(options.budget, plans);
 }
 
-void SetLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan) {
+void RaiseLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan) {
+  const Nanoseconds known = plan->lower_bound_time;
   Planner(graph, options).SetBound(options.budget, plan);
+  plan->lower_bound_time = std::max(plan->lower_bound_time, known);
 }
 
 std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options,
@@ -482,8 +503,10 @@ std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanO
   for (size_t at : order) {
     absl::StatusOr<RematPlan>& answer = answers[at];
     if (smaller != nullptr && (!answer.ok() || answer->outcome.time > smaller->outcome.time)) {
+      const Nanoseconds known = answer.ok() ? answer->lower_bound_time : 0;
       answer = *smaller;
       planner.SetBound(budgets[at], &*answer);
+      answer->lower_bound_time = std::max(answer->lower_bound_time, known);
     }
     if (answer.ok()) smaller = &*answer;
   }

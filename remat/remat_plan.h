@@ -37,7 +37,7 @@ struct RematPlan {
   int64_t recomputed = 0;            // runs of operators that had run before
   int64_t swapped = 0;               // copies to the host
   Nanoseconds baseline_time = 0;     // of the program as it is
-  Nanoseconds lower_bound_time = 0;  // no plan takes less (remat/exact/bounds.h)
+  Nanoseconds lower_bound_time = 0;  // no plan takes less (remat/exact/bounds.h; all_plans.h)
   double seconds = 0;
   std::optional<Decisions> choice;  // of hotpack's own search: to go on from
 };
@@ -48,8 +48,9 @@ struct RematPlan {
 absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options,
                                         const Decisions* from = nullptr);
 
-// Sets the plan's lower_bound_time, which takes a quarter of the time limit, or a second, at most. Thread-safe.
-void SetLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan);
+// Raises the plan's lower_bound_time to what a quarter of the time limit, or a second at most, can prove. `options`: with
+// the plan's budget. Thread-safe.
+void RaiseLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan);
 
 // MakeRematPlan() for many budgets, each with the time limit of `options`. A plan is taken over by all larger budgets,
 // so that none is slower than one of a smaller budget; hotpack's own search goes on from the plans of its neighbors. By

@@ -88,7 +88,7 @@ class Trials {
   }
   absl::StatusOr<PlanWithState> Answer() {
     if (absl::IsInternal(why_) || !best_) return why_;
-    if (rounds_ > 1) SetLeastTime(best_->graph, options_, &best_->plan);  // in whole: trials had less time
+    if (rounds_ > 1) RaiseLeastTime(best_->graph, options_, &best_->plan);  // in whole: trials had less time
     best_->plan.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
     return *std::move(best_);
   }

@@ -135,6 +135,13 @@ class Walk {
       return says("draws random numbers and runs again without its state");
     if (op.once && !InOrder(action.target, &last_once_)) return says("may run once only and runs out of order");
     if (op.random && !again && !InOrder(action.target, &last_random_)) return says("draws random numbers out of order");
+    for (const std::vector<StorageId>* changed : {&op.writes, &op.updates}) {
+      for (StorageId id : *changed) {
+        const auto found = device_.find(id);
+        if (again && IsHeld(id) && (found == device_.end() || found->second != action.target))
+          return says("makes ", Text(id, "again, which the program holds"));
+      }
+    }
     for (int32_t pair : action.in_place) {
       if (pair < 0 || static_cast<size_t>(pair) >= op.in_place.size()) return says("has no such pair in place");
       const InPlace& in_place = op.in_place[static_cast<size_t>(pair)];

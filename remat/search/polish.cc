@@ -396,6 +396,7 @@ class Polisher {
   }
   // Returns where the contents of a storage were made before `at`, by an operator that may run again; else the end.
   size_t MadeAt(const Actions& actions, size_t at, StorageId id) const {
+    if (const Storage& storage = graph_.storages[At(id)]; storage.held && storage.movable) return actions.size();
     for (size_t i = at; i-- > 0;) {
       if (actions[i].kind != ActionKind::kRun) continue;
       const Operator& op = graph_.operators[At(actions[i].target)];

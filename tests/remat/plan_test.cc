@@ -4,7 +4,9 @@
 #include <random>
 #include <vector>
 
+#include "remat/core/load.h"
 #include "remat/core/simulator.h"
+#include "remat/core/update_slices.h"
 #include "remat/exact/bounds.h"
 #include "remat/networks/generator.h"
 #include "remat/planner_list.h"
@@ -59,6 +61,32 @@ TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
   ASSERT_TRUE(ours.ok()) << ours.status();
   EXPECT_EQ(ours->algorithm, "search");
   EXPECT_LE(ours->outcome.time, simple->outcome.time);
+}
+
+// All of its plans are visited: the bound is the plan's own time, above what cuts prove, and no time is left for others.
+TEST(PlansTest, OfASmallStepNoPlanIsFaster) {
+  const Graph graph = SliceUpdates(UpdateStep(2, 1 << 20), 0).graph;
+  const Bytes least = LeastMemory(graph, true), most = Simulate(graph, Baseline(graph))->live_peak;
+  PlanOptions options;
+  options.algorithm = RematAlgorithm::kSearch;
+  options.swap = true;
+  options.machine = {.bytes_per_ns_to_host = 20'000, .bytes_per_ns_to_device = 20'000};
+  options.time_limit_ns = 60'000'000'000;
+  int above = 0;
+  for (int part = 0; part < 4; ++part) {
+    options.budget = least + (most - least) * part / 4 + 4096;
+    SCOPED_TRACE(options.budget);
+    const absl::StatusOr<RematPlan> plan = MakeRematPlan(graph, options);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_LE(plan->arena, options.budget);
+    EXPECT_EQ(plan->outcome.time, plan->lower_bound_time);
+    EXPECT_LT(plan->seconds, 10);
+    const absl::StatusOr<TimeBound> by_cuts = LeastTime(
+        graph, ValuesOf(graph), options.budget, {.keeps_order = true, .swap = true, .machine = options.machine});
+    ASSERT_TRUE(by_cuts.ok()) << by_cuts.status();
+    above += plan->lower_bound_time > by_cuts->time ? 1 : 0;
+  }
+  EXPECT_GT(above, 1);
 }
 
 // Of each planner, with and without copies. MakeRematPlan() gives every plan to the verifier.

@@ -64,6 +64,24 @@ TEST(VerifierTest, WhatIsHeldMayMoveWithACopy) {
   EXPECT_EQ(after({Offload(1), {ActionKind::kForget, 1}, Drop(1)}),
             "action 4: storage x1 is dropped while the program holds it");
   EXPECT_EQ(after({Offload(1), Drop(1)}), "storage x1 is not on the device at the end");
+  const std::string again = " makes storage x1 again, which the program holds";
+  EXPECT_EQ(after({Offload(1), Drop(1), Op(0)}), "action 4: operator 0 (f1)" + again);
+  EXPECT_EQ(after({Op(0)}), "") << "the same contents, where they are";
+  graph.released_after[1] = 1;  // after the loss: what it was may be made again
+  EXPECT_EQ(after({Offload(1), Drop(1), Op(0)}), "");
+}
+
+// Of two contents of one storage the program holds the later ones.
+TEST(VerifierTest, WhatIsHeldIsNotOverwrittenByARepeatedRun) {
+  Graph graph;
+  graph.storages = {{.name = "w", .bytes = 8, .given = true, .kept = true}, {.name = "y", .bytes = 8}};
+  graph.storages[0].held = true;
+  graph.released_after = {kNever, kNever};
+  graph.operators = {{.name = "make", .writes = {0}}, {.name = "use", .reads = {0}, .writes = {1}},
+                     {.name = "change", .updates = {0}}};
+  const std::string fault = "action 3: operator 0 (make) makes storage w again, which the program holds";
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Op(2), Op(0), Op(2)}), fault);
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(0), Op(1), Op(2)}), "");
 }
 
 TEST(VerifierTest, WhatIsAwayBeginsAndEndsOnTheHost) {

@@ -144,14 +144,17 @@ class AllPlans {
       then[Copied(s)] = then[kOut];
       Reach(std::move(next), std::move(then));
     }
-    const OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[s];
-    const bool held = storage.held && static_cast<OperatorId>(place.next) - 1 < released;
-    if (held && !(storage.movable && place.host[s] == place.device[s])) return;
+    if (IsHeld(place, s) && !(storage.movable && place.host[s] == place.device[s])) return;
     Place next = place;
     Times then = times;
     next.device[s] = kNothing;
     then[kCompute] = std::max(times[kCompute], times[Copied(s)]);
     Reach(std::move(next), std::move(then));
+  }
+
+  bool IsHeld(const Place& place, size_t s) const {
+    const OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[s];
+    return graph_.storages[s].held && static_cast<OperatorId>(place.next) - 1 < released;
   }
 
   void RunOne(const Place& place, const Times& times, size_t number) {
@@ -168,6 +171,8 @@ class AllPlans {
     }
     for (const auto* changed : {&op.writes, &op.updates}) {
       for (StorageId id : *changed) {
+        const bool other = place.device[At(id)] != static_cast<int8_t>(number);
+        if (number < place.next && other && IsHeld(place, At(id))) return;
         start = std::max(start, times[Copied(At(id))]);
         next.device[At(id)] = static_cast<int8_t>(number);
       }
