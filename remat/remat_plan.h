@@ -48,7 +48,7 @@ struct RematPlan {
 absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options,
                                         const Decisions* from = nullptr);
 
-// Raises the plan's lower_bound_time to what a quarter of the time limit, or a second at most, can prove. `options`: with
+// Raises the plan's lower_bound_time to what a quarter of the time limit, or a second at most, can prove. `options` has
 // the plan's budget. Thread-safe.
 void RaiseLeastTime(const Graph& graph, const PlanOptions& options, RematPlan* plan);
 

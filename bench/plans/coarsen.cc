@@ -16,7 +16,7 @@ struct Group {
 
 class Coarsener {
  public:
-  Coarsener(const Graph& graph, Bytes least) : graph_(graph), least_(least), uses_(UsesOf(graph)) {
+  explicit Coarsener(const Graph& graph) : graph_(graph), uses_(UsesOf(graph)) {
     for (size_t op = 0; op < graph.operators.size(); ++op) {
       groups_.push_back({static_cast<OperatorId>(op), static_cast<OperatorId>(op) + 1});
     }
@@ -44,7 +44,6 @@ class Coarsener {
       const Storage& storage = graph_.storages[id];
       const bool alone = !uses_[id].empty() && group_of[At(uses_[id].front())] == group_of[At(uses_[id].back())];
       if (!storage.given && !storage.kept && (alone || uses_[id].empty())) continue;
-      if (storage.bytes < least_) continue;
       as[id] = static_cast<StorageId>(coarse.storages.size());
       coarse.storages.push_back(storage);
       OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[id];
@@ -53,6 +52,11 @@ class Coarsener {
     }
     for (const Group& group : groups_) coarse.operators.push_back(OperatorOf(group, as));
     while (coarse.storages.size() > storages && JoinSmallest(&coarse)) {
+    }
+    while (coarse.storages.size() > storages) {
+      const auto least = std::min_element(coarse.storages.begin(), coarse.storages.end(),
+                                          [](const Storage& a, const Storage& b) { return a.bytes < b.bytes; });
+      Remove(static_cast<size_t>(least - coarse.storages.begin()), &coarse);
     }
     return coarse;
   }
@@ -126,7 +130,7 @@ class Coarsener {
     for (OperatorId each = group.begin; each < group.end; ++each) {
       const Operator& of = graph_.operators[At(each)];
       op.cost += of.cost;
-      op.once = op.once || (of.once && std::any_of(of.writes.begin(), of.writes.end(), [&](StorageId id) { return as[At(id)] >= 0; }));
+      op.once = op.once || of.once;
       op.random = op.random || of.random;
     }
     return op;
@@ -153,14 +157,17 @@ class Coarsener {
     size_t into = 0, gone = 0;
     for (auto& [same, ids] : alike) {
       if (ids.size() < 2) continue;
-      std::stable_sort(ids.begin(), ids.end(), [&](size_t a, size_t b) {
-        return graph->storages[a].bytes < graph->storages[b].bytes;
-      });
+      std::stable_sort(ids.begin(), ids.end(),
+                       [&](size_t a, size_t b) { return graph->storages[a].bytes < graph->storages[b].bytes; });
       const Bytes bytes = graph->storages[ids[0]].bytes + graph->storages[ids[1]].bytes;
       if (bytes < least) least = bytes, into = std::min(ids[0], ids[1]), gone = std::max(ids[0], ids[1]);
     }
     if (least == INT64_MAX) return false;
     graph->storages[into].bytes = least;
+    Remove(gone, graph);
+    return true;
+  }
+  static void Remove(size_t gone, Graph* graph) {
     graph->storages.erase(graph->storages.begin() + static_cast<std::ptrdiff_t>(gone));
     graph->released_after.erase(graph->released_after.begin() + static_cast<std::ptrdiff_t>(gone));
     for (Operator& op : graph->operators) {
@@ -169,19 +176,17 @@ class Coarsener {
         for (StorageId& id : *list) id -= At(id) > gone ? 1 : 0;
       }
     }
-    return true;
   }
 
   const Graph& graph_;
-  const Bytes least_;
   const std::vector<std::vector<OperatorId>> uses_;
   std::vector<Group> groups_;
 };
 
 }  // namespace
 
-Graph Coarsen(const Graph& graph, size_t operators, size_t storages, Bytes least) {
-  Coarsener coarsener(graph, least);
+Graph Coarsen(const Graph& graph, size_t operators, size_t storages) {
+  Coarsener coarsener(graph);
   coarsener.Join(operators);
   return coarsener.Result(storages);
 }

@@ -3,8 +3,8 @@
 //   step      f1 f2 │ f3 f4 f5 │ loss b5 b4 │ b3 b2 │ b1 │ update
 //   coarse      A         B           C         D      E      F      each touches what its operators touch
 //
-// It is small enough for all of its plans to be visited (remat/exact/all_plans.h), and has the step's sizes, times and
-// budget. A plan of the step need not be one of the coarse step, or the other way round.
+// It has the step's sizes, times and budget, and is small enough for all of its plans to be visited
+// (remat/exact/all_plans.h). Its plans are not the step's. It shows how far a bound is from the best of such plans.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,11 @@
 
 namespace hotpack::remat {
 
-// Returns the graph with its operators joined to at most `operators` groups of consecutive ones, such that the largest
-// group needs as little memory as possible, and with storages that the same groups touch in the same way joined until
-// there are at most `storages`, smallest first, as far as there are such. What only one group touches becomes its
-// workspace. `graph` must pass Check(); the result does. Without `in_place` and `updates`. O(operators² · operands).
-Graph Coarsen(const Graph& graph, size_t operators, size_t storages, Bytes least);
+// Returns the graph with its operators joined to at most `operators` ≥ 1 groups of consecutive ones: step by step the
+// two neighbors that need the least memory together. What only one group touches becomes its workspace. Storages that
+// all groups touch alike are joined, the smallest first, until there are at most `storages` ≥ 1; then the smallest are
+// left out. `graph` must pass Check(); the result does. Without `in_place` and `updates`. O(operators² · operands +
+// storages² · log storages). Thread-safe.
+Graph Coarsen(const Graph& graph, size_t operators, size_t storages);
 
 }  // namespace hotpack::remat

@@ -41,10 +41,7 @@ struct State {
 class Facts {
  public:
   Facts(const Graph& graph, const AllPlansOptions& options)
-      : graph_(graph),
-        count_(graph.storages.size()),
-        operators_(graph.operators.size()),
-        budget_(options.budget) {
+      : graph_(graph), count_(graph.storages.size()), operators_(graph.operators.size()), budget_(options.budget) {
     for (const Storage& storage : graph.storages) {
       const auto bytes = static_cast<double>(storage.bytes);
       out_.push_back(static_cast<Nanoseconds>(std::ceil(bytes / options.machine.bytes_per_ns_to_host)));
@@ -58,7 +55,6 @@ class Facts {
   const Graph& graph() const { return graph_; }
   size_t count() const { return count_; }
   size_t operators() const { return operators_; }
-  Bytes budget() const { return budget_; }
   Bytes BytesOf(size_t s) const { return graph_.storages[s].bytes; }
   Nanoseconds Out(size_t s) const { return out_[s]; }
   Nanoseconds In(size_t s) const { return in_[s]; }
@@ -133,7 +129,8 @@ class Facts {
       if (storage.kept && !storage.away && !wait(s, seen_[operators_][s])) return INT64_MAX;
     }
     end = std::max({end, busy, times[kIn]});
-    for (size_t from = state.next; from < operators_; ++from) end = std::max(end, ends[from] + waits_[from][operators_]);
+    for (size_t from = state.next; from < operators_; ++from)
+      end = std::max(end, ends[from] + waits_[from][operators_]);
     // Copies to the host that the end waits for.
     Nanoseconds out = 0;
     for (size_t op = operators_; op-- > state.next;) {
@@ -285,22 +282,26 @@ class AllPlans {
 
   // Returns whether it visited, or bounded, all states.
   bool Visit() {
-    int64_t visits = 0;
     while (!queue_.empty()) {
       const Entry entry = queue_.top();
       if (entry.bound >= best_) return true;
       queue_.pop();
       if (nodes_[At(entry.node)].beaten) continue;
-      if (static_cast<int64_t>(nodes_.size()) > options_.most_states || (++visits % 64 == 0 && IsOver())) return false;
+      if (static_cast<int64_t>(nodes_.size()) > options_.most_states) return false;
       const State state = StateOf(entry.node);
       at_ = entry.node;
       Expand(state);
+      if (is_over_) return false;
     }
     return true;
   }
-  bool IsOver() const {
-    return options_.time_limit_ns < INT64_MAX &&
-           std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count() >= options_.time_limit_ns;
+  // Called for each set of storages that may leave, and each order of their copies: one state may have many.
+  bool IsOver() {
+    constexpr int64_t kSetsAState = 50, kOften = 1024;
+    if (++sets_ % kOften != 0 || is_over_) return is_over_;
+    const bool enough = sets_ > kSetsAState * options_.most_states;
+    const auto spent = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count();
+    return is_over_ = enough || spent >= options_.time_limit_ns;
   }
 
   void Expand(const State& state) {
@@ -310,7 +311,7 @@ class AllPlans {
     for (size_t s = 0; s < facts_.count(); ++s) TryPrefetch(state, s);
   }
 
-  // The step ends here, if all that is kept is there. What ends on the host is copied in the order in which it was made.
+  // The step ends here, if all that is kept is there. What ends on the host is copied in the order of its making.
   void End(const State& state) {
     std::vector<StorageId> saves;
     for (size_t s = 0; s < facts_.count(); ++s) {
@@ -440,10 +441,11 @@ class AllPlans {
     });
   }
 
-  // Calls `then` with each smallest set of storages that leave so that `need` bytes are free, and those of them that are
-  // copied to the host first. `first` leave in any case, and are not copied. Those in `own` stay.
+  // Calls `then` with each smallest set of storages that leave so that `need` bytes are free, and with those of them
+  // that are copied to the host first. `first` leave in any case, and are not copied. Those in `own` stay.
   template <typename Then>
-  void MakeRoom(const State& state, Bytes need, const StorageSet& own, std::vector<StorageId> first, Then then) const {
+  void MakeRoom(const State& state, Bytes need, const StorageSet& own, std::vector<StorageId> first, Then then) {
+    if (IsOver()) return;
     const Bytes missing = state.live + need - options_.budget;
     if (missing <= 0) {
       then(first, StorageSet());
@@ -478,8 +480,9 @@ class AllPlans {
   }
   // Descending by size: a set is a smallest one if it is enough, and its last and so smallest member is needed.
   template <typename Then>
-  static void Choose(const std::vector<Leaver>& leavers, const std::vector<Bytes>& rest, size_t i, Bytes missing,
-                     std::vector<StorageId>* chosen, StorageSet saved, Then& then) {
+  void Choose(const std::vector<Leaver>& leavers, const std::vector<Bytes>& rest, size_t i, Bytes missing,
+              std::vector<StorageId>* chosen, StorageSet saved, Then& then) {
+    if (IsOver()) return;
     if (missing <= 0) {
       then(*chosen, saved);
       return;
@@ -501,6 +504,7 @@ class AllPlans {
   // than those that `leave`. Calls `then` with each result.
   template <typename Then>
   void Save(State& state, const std::vector<StorageId>& saves, size_t i, const StorageSet& leave, Then then) {
+    if (IsOver()) return;
     if (i == saves.size()) {
       then(state);
       return;
@@ -509,7 +513,8 @@ class AllPlans {
     if (state.times[kOut] < state.times[Made(s)]) {
       for (size_t other = 0; other < facts_.count(); ++other) {
         const Contents there = state.device[other];
-        if (leave.test(other) || there == kNothing || state.host[other] == there || facts_.BytesOf(other) == 0) continue;
+        if (leave.test(other) || there == kNothing || state.host[other] == there || facts_.BytesOf(other) == 0)
+          continue;
         if (state.times[Made(other)] >= state.times[Made(s)]) continue;
         if (!facts_.IsWanted(state.next, other, there) && !facts_.IsHeld(state.next, other)) continue;
         State earlier = state;
@@ -648,11 +653,13 @@ class AllPlans {
   const Facts facts_;
   const std::chrono::steady_clock::time_point begin_;
   Nanoseconds best_;
+  int64_t sets_ = 0;
+  bool is_over_ = false;
   int32_t best_node_ = -1, at_ = -1;  // at_: the one whose moves are tried
   std::vector<Node> nodes_;
-  std::vector<Contents> contents_;   // by node: of each storage on the device, then on the host
-  std::vector<Nanoseconds> times_;   // by node
-  std::vector<Action> actions_;      // of all nodes
+  std::vector<Contents> contents_;  // by node: of each storage on the device, then on the host
+  std::vector<Nanoseconds> times_;  // by node
+  std::vector<Action> actions_;     // of all nodes
   absl::flat_hash_map<std::string, std::vector<int32_t>> known_;
   std::priority_queue<Entry> queue_;
 };

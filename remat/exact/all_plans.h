@@ -25,9 +25,9 @@ namespace hotpack::remat {
 struct AllPlansOptions {
   Bytes budget = INT64_MAX;  // of the bytes live at once
   Machine machine = {};
-  bool swap = false;                     // plans with copies to the host, too
-  Nanoseconds faster_than = INT64_MAX;   // slower plans, and those as slow, are none
-  int64_t most_states = 200'000;         // about 100 bytes and 32 a storage each
+  bool swap = false;                    // plans with copies to the host, too
+  Nanoseconds faster_than = INT64_MAX;  // slower plans, and those as slow, are none
+  int64_t most_states = 200'000;        // about 100 bytes and 20 a storage each; and 50 ways to make room for each
   int64_t time_limit_ns = INT64_MAX;
 };
 

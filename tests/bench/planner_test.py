@@ -117,6 +117,9 @@ class StepsTest(unittest.TestCase):
 
         self.assertEqual(said(), "")
         self.assertEqual(said(ratio=1.0506), "net at 60 %, 25 GB/s: 1.0506, 3.00% over the bound")
+        loose, tight = {"bound": 100, "fastest": 104}, {"bound": 100, "fastest": 102}
+        self.assertEqual(said(ratio=1.0506, cases=[tight, loose]), "")
+        self.assertEqual(said(ratio=1.0506, cases=[tight]), "net at 60 %, 25 GB/s: 1.0506, 3.00% over the bound")
         self.assertEqual(said(arena=501), "net at 60 %, 25 GB/s: the arena is above the budget")
         self.assertEqual(said(**none), "net at 60 %, 25 GB/s: no plan: no plan found")
         self.assertEqual(said(**{**none, "impossible": True}), "")
@@ -204,6 +207,11 @@ class ProgramTest(unittest.TestCase):
         (folder / "reserved.json").write_text(json.dumps(reserved))
         return "--recorded", str(folder)
 
+    def cases(self, *times: tuple[int, int]):
+        """What coarse_figures prints: of each smaller case the bound and the best of all plans."""
+        found = [{"operators": 6 + i, "storages": 10 + i, "baseline": 90, "bound": bound, "fastest": fastest} for i, (bound, fastest) in enumerate(times)]
+        self.put("coarse_figures", f"#!/bin/sh\necho '{json.dumps({'cases': found})}'\n")
+
     def test_steps(self):
         self.answers(search={**self.plan, "time": 103, "host_peak": 0, "host_slices": 0, "slices": 0})
         recorded = self.record(net=1000 << 20, other=100 << 20)
@@ -219,8 +227,15 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(calls.count(f"plan net.json --time-limit 20s {budget} --swap --bandwidth {rate}\n"), 1)
         self.assertNotIn("other", calls)
         self.answers(search={**self.plan, "time": 108, "host_peak": 0, "host_slices": 3, "slices": 9})
+        self.cases((200, 204))
         said = self.run_it("steps", *recorded, code=1).stdout
         self.assertIn("missed: net at 50 %, 12 GB/s: 1.0800, 5.88% over the bound\n", said)
+        self.assertIn("missed: net at 50 %, recomputing: 1.0800", said)
+        self.cases((200, 204), (100, 107))
+        said = self.run_it("steps", *recorded, code=1).stdout
+        self.assertNotIn("missed: net at 50 %, 12 GB/s", said)
+        self.assertIn("missed: net at 50 %, recomputing: 1.0800", said)
+        self.assertRegex(said, r"\| net +\| +50 % \| 12 GB/s \| +1\.0588 \| 7 operators, 11 storages \| +1\.0700 \| 1\.0200 to 1\.0700 \|")
         self.assertIn(" 1.0800 (1.0200)* ", said)
         self.answers()
         self.assertIn("missed: net at 50 %, recomputing: no plan: ", self.run_it("steps", *recorded, code=1).stdout)

@@ -63,7 +63,7 @@ TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
   EXPECT_LE(ours->outcome.time, simple->outcome.time);
 }
 
-// All of its plans are visited: the bound is the plan's own time, above what cuts prove, and no time is left for others.
+// All of its plans are visited: the bound is the plan's own time, above what cuts prove. Nothing else is tried.
 TEST(PlansTest, OfASmallStepNoPlanIsFaster) {
   const Graph graph = SliceUpdates(UpdateStep(2, 1 << 20), 0).graph;
   const Bytes least = LeastMemory(graph, true), most = Simulate(graph, Baseline(graph))->live_peak;

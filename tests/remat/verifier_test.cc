@@ -77,7 +77,8 @@ TEST(VerifierTest, WhatIsHeldIsNotOverwrittenByARepeatedRun) {
   graph.storages = {{.name = "w", .bytes = 8, .given = true, .kept = true}, {.name = "y", .bytes = 8}};
   graph.storages[0].held = true;
   graph.released_after = {kNever, kNever};
-  graph.operators = {{.name = "make", .writes = {0}}, {.name = "use", .reads = {0}, .writes = {1}},
+  graph.operators = {{.name = "make", .writes = {0}},
+                     {.name = "use", .reads = {0}, .writes = {1}},
                      {.name = "change", .updates = {0}}};
   const std::string fault = "action 3: operator 0 (make) makes storage w again, which the program holds";
   EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Op(2), Op(0), Op(2)}), fault);

@@ -154,7 +154,8 @@ class CopiesTest : public ::testing::Test {
       counts_.missed += found.fits ? 0 : 1;
     }
     const BruteForceAnswer all = BruteForceWithCopies(
-        graph, budget, {.bytes_per_ns = machine.bytes_per_ns_to_host, .faster_than = below, .most_states = most_states_});
+        graph, budget,
+        {.bytes_per_ns = machine.bytes_per_ns_to_host, .faster_than = below, .most_states = most_states_});
     if (!all.complete) return;
     EXPECT_EQ(all.time.has_value(), below < INT64_MAX);
     if (all.time) EXPECT_EQ(*all.time, fastest.time);
@@ -191,7 +192,8 @@ TEST_F(CopiesTest, AgainstAllPlansOfTinyGraphs) {
     Plan(graph, speed, !step ? &of_chains_ : HasStateAway(graph) ? &of_steps_with_state_away_ : &of_steps_);
   }
   printf(
-      "%d plans, %d with copies; the best of all plans is proved at %d budgets, the search has it at %d and none at %d; "
+      "%d plans, %d with copies; the best of all plans is proved at %d budgets, the search has it at %d and none at "
+      "%d; "
       "%d compared with an enumeration, %d bounds above one run each\n",
       counts_.plans, counts_.copied, counts_.proved, counts_.equal, counts_.missed, counts_.compared, counts_.bounded);
   of_chains_.Print("chains");
