@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <queue>
 #include <set>
@@ -14,222 +12,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "remat/exact/all_plans_state.h"
 
 namespace hotpack::remat {
+namespace all_plans {
 namespace {
-
-constexpr size_t kMaxStorages = 32, kMaxOperators = 100;
-using Contents = int8_t;  // the operator that made them
-constexpr Contents kNothing = -2, kGiven = -1;
-constexpr size_t ContentsIndex(Contents contents) { return static_cast<size_t>(contents + 1); }
-
-enum Engine : size_t { kCompute, kOut, kIn, kEngines };
-constexpr size_t Made(size_t s) { return kEngines + 2 * s; }
-constexpr size_t Copied(size_t s) { return Made(s) + 1; }
-
-using StorageSet = std::bitset<kMaxStorages>;
-
-struct State {
-  std::array<Contents, kMaxStorages> device, host;  // by storage
-  size_t next = 0;                                  // operators that have run
-  std::array<Nanoseconds, Made(kMaxStorages)> times = {};
-  Bytes live = 0;
-  std::vector<Action> actions;  // of the last move
-};
-
-// What does not change: what each operator finds, what is wanted when, what a copy takes.
-class Facts {
- public:
-  Facts(const Graph& graph, const AllPlansOptions& options)
-      : graph_(graph), count_(graph.storages.size()), operators_(graph.operators.size()), budget_(options.budget) {
-    for (const Storage& storage : graph.storages) {
-      const auto bytes = static_cast<double>(storage.bytes);
-      out_.push_back(static_cast<Nanoseconds>(std::ceil(bytes / options.machine.bytes_per_ns_to_host)));
-      in_.push_back(static_cast<Nanoseconds>(std::ceil(bytes / options.machine.bytes_per_ns_to_device)));
-    }
-    FindContents();
-    FindWanted();
-    FindWaits(options.machine);
-  }
-
-  const Graph& graph() const { return graph_; }
-  size_t count() const { return count_; }
-  size_t operators() const { return operators_; }
-  Bytes BytesOf(size_t s) const { return graph_.storages[s].bytes; }
-  Nanoseconds Out(size_t s) const { return out_[s]; }
-  Nanoseconds In(size_t s) const { return in_[s]; }
-  // The contents that an operator finds in the program; of `operators()`: at the end.
-  Contents Seen(size_t op, size_t s) const { return seen_[op][s]; }
-  const StorageSet& Own(size_t op) const { return own_[op]; }
-  const StorageSet& Used(size_t op) const { return used_[op]; }
-  const StorageSet& Changed(size_t op) const { return changed_[op]; }
-  // Whether contents may still be used when `next` operators have run: by one that has not run, at the end, or by a
-  // repeated run for those.
-  bool IsWanted(size_t next, size_t s, Contents contents) const {
-    return contents != kNothing && wanted_[next][s].test(ContentsIndex(contents));
-  }
-  // Whether no operator can make these contents again.
-  bool IsOnce(size_t s, Contents contents) const {
-    const Storage& storage = graph_.storages[s];
-    return contents == kGiven || (storage.held && storage.movable) ||
-           graph_.operators[static_cast<size_t>(contents)].once;
-  }
-  // ... and an operator that has not run, or the end, finds them.
-  bool IsUnique(size_t next, size_t s, Contents contents) const {
-    if (!IsOnce(s, contents)) return false;
-    if (graph_.storages[s].kept && seen_[operators_][s] == contents) return true;
-    for (size_t op = next; op < operators_; ++op) {
-      if (used_[op].test(s) && seen_[op][s] == contents) return true;
-    }
-    return false;
-  }
-  bool IsHeld(size_t next, size_t s) const {
-    const OperatorId released = graph_.released_after.empty() ? kNever : graph_.released_after[s];
-    return graph_.storages[s].held && static_cast<OperatorId>(next) - 1 < released;
-  }
-  // Returns the least time of any plan that goes on from a state; INT64_MAX: none does.
-  Nanoseconds Bound(const State& state) const {
-    const auto& times = state.times;
-    std::array<Nanoseconds, kMaxOperators> ends;
-    StorageSet fetched;
-    std::bitset<kMaxOperators> again;
-    // `busy` has the runs alone, `end` also what they wait for.
-    Nanoseconds end = times[kCompute], busy = end, in = std::max(times[kIn], times[kCompute]);
-    // Takes what an operator, or the end, waits for. False: it can never be there.
-    const auto wait = [&](size_t s, Contents wanted) {
-      if (state.device[s] == wanted) {
-        end = std::max(end, times[Made(s)]);
-        return true;
-      }
-      if (wanted != kGiven && static_cast<size_t>(wanted) >= state.next) return true;  // not yet made
-      const bool once = IsOnce(s, wanted);
-      if (state.host[s] != wanted) {
-        if (once) return false;
-        if (!again.test(static_cast<size_t>(wanted))) {
-          again.set(static_cast<size_t>(wanted));
-          busy += graph_.operators[static_cast<size_t>(wanted)].cost;
-        }
-      } else if (once) {
-        if (!fetched.test(s)) in += in_[s];
-        fetched.set(s);
-        end = std::max(end, in);
-      }
-      return true;
-    };
-    for (size_t op = state.next; op < operators_; ++op) {
-      for (size_t s = 0; s < count_; ++s) {
-        if (used_[op].test(s) && !wait(s, seen_[op][s])) return INT64_MAX;
-      }
-      for (size_t from = state.next; from < op; ++from) end = std::max(end, ends[from] + waits_[from][op]);
-      busy += graph_.operators[op].cost;
-      ends[op] = end = std::max(end + graph_.operators[op].cost, busy);
-    }
-    for (size_t s = 0; s < count_; ++s) {
-      const Storage& storage = graph_.storages[s];
-      if (storage.kept && !storage.away && !wait(s, seen_[operators_][s])) return INT64_MAX;
-    }
-    end = std::max({end, busy, times[kIn]});
-    for (size_t from = state.next; from < operators_; ++from)
-      end = std::max(end, ends[from] + waits_[from][operators_]);
-    // Copies to the host that the end waits for.
-    Nanoseconds out = 0;
-    for (size_t op = operators_; op-- > state.next;) {
-      for (size_t s = 0; s < count_; ++s) {
-        if (changed_[op].test(s) && graph_.storages[s].away && seen_[operators_][s] == static_cast<Contents>(op))
-          out += out_[s];
-      }
-      end = std::max(end, ends[op] + out);
-    }
-    for (size_t s = 0; s < count_; ++s) {
-      const Contents last = seen_[operators_][s];
-      if (!graph_.storages[s].away || !graph_.storages[s].kept || last >= static_cast<Contents>(state.next)) continue;
-      if (state.host[s] == last) continue;
-      if (state.device[s] != last && last == kGiven) return INT64_MAX;
-      out += out_[s];
-    }
-    return std::max(end, times[kOut] + out);
-  }
-
- private:
-  void FindContents() {
-    std::array<Contents, kMaxStorages> now;
-    now.fill(kNothing);
-    for (size_t s = 0; s < count_; ++s) {
-      if (graph_.storages[s].given) now[s] = kGiven;
-    }
-    for (size_t number = 0; number < operators_; ++number) {
-      const Operator& op = graph_.operators[number];
-      seen_.push_back(now);
-      StorageSet &used = used_.emplace_back(), &changed = changed_.emplace_back();
-      for (StorageId id : op.reads) used.set(At(id));
-      for (StorageId id : op.updates) used.set(At(id)), changed.set(At(id));
-      for (StorageId id : op.writes) changed.set(At(id));
-      own_.push_back(used | changed);
-      for (size_t s = 0; s < count_; ++s) {
-        if (changed.test(s)) now[s] = static_cast<Contents>(number);
-      }
-    }
-    seen_.push_back(now);
-  }
-  void FindWanted() {
-    wanted_.resize(operators_ + 1);
-    for (size_t next = 0; next <= operators_; ++next) {
-      std::array<ContentsSet, kMaxStorages>& wanted = wanted_[next];
-      std::bitset<kMaxOperators> may_run;
-      const auto want = [&](size_t op) {
-        may_run.set(op);
-        for (size_t s = 0; s < count_; ++s) {
-          if (used_[op].test(s)) wanted[s].set(ContentsIndex(seen_[op][s]));
-        }
-      };
-      for (size_t op = next; op < operators_; ++op) want(op);
-      for (size_t s = 0; s < count_; ++s) {
-        if (graph_.storages[s].kept) wanted[s].set(ContentsIndex(seen_[operators_][s]));
-      }
-      for (size_t op = next; op-- > 0;) {  // descending: a run wants what earlier ones make
-        if (graph_.operators[op].once) continue;
-        for (size_t s = 0; s < count_; ++s) {
-          const bool makes = changed_[op].test(s) && wanted[s].test(op + 1) && !IsOnce(s, static_cast<Contents>(op));
-          if (makes && !may_run.test(op)) want(op);
-        }
-      }
-    }
-  }
-  // Between an operator and a later one: what has to be there by then and cannot be next to the first one's operands.
-  void FindWaits(const Machine& machine) {
-    waits_.assign(operators_, std::vector<Nanoseconds>(operators_ + 1));
-    for (size_t from = 0; from < operators_; ++from) {
-      Bytes room = budget_ == INT64_MAX ? INT64_MAX : budget_ - graph_.operators[from].workspace;
-      if (room == INT64_MAX) return;
-      for (size_t s = 0; s < count_; ++s) room -= own_[from].test(s) ? BytesOf(s) : 0;
-      Bytes wanted = 0;
-      StorageSet counted = own_[from];
-      for (size_t to = from + 1; to <= operators_; ++to) {
-        for (size_t s = 0; s < count_; ++s) {
-          const Storage& storage = graph_.storages[s];
-          if (counted.test(s) || !(to < operators_ ? used_[to].test(s) : storage.kept && !storage.away)) continue;
-          const Contents contents = seen_[to][s];
-          if (!IsOnce(s, contents) || contents > static_cast<Contents>(from)) continue;
-          counted.set(s);
-          wanted += BytesOf(s);
-        }
-        const auto away = static_cast<double>(std::max<Bytes>(0, wanted - room));
-        waits_[from][to] = static_cast<Nanoseconds>(away / machine.bytes_per_ns_to_device);
-      }
-    }
-  }
-
-  using ContentsSet = std::bitset<kMaxOperators + 1>;
-
-  const Graph& graph_;
-  const size_t count_, operators_;
-  const Bytes budget_;
-  std::vector<Nanoseconds> out_, in_;  // by storage: what a copy takes
-  std::vector<std::array<Contents, kMaxStorages>> seen_;
-  std::vector<StorageSet> used_, changed_, own_;
-  std::vector<std::array<ContentsSet, kMaxStorages>> wanted_;
-  std::vector<std::vector<Nanoseconds>> waits_;  // by operator, and a later one or the end
-};
 
 class AllPlans {
  public:
@@ -244,7 +31,7 @@ class AllPlans {
     Bytes all = 0;
     for (const Storage& storage : graph_.storages) all += storage.bytes;
     if (all > options_.machine.host_memory) return {};
-    State first;
+    PlanState first;
     first.device.fill(kNothing), first.host.fill(kNothing);
     for (size_t s = 0; s < facts_.count(); ++s) {
       const Storage& storage = graph_.storages[s];
@@ -288,7 +75,7 @@ class AllPlans {
       queue_.pop();
       if (nodes_[At(entry.node)].beaten) continue;
       if (static_cast<int64_t>(nodes_.size()) > options_.most_states) return false;
-      const State state = StateOf(entry.node);
+      const PlanState state = StateOf(entry.node);
       at_ = entry.node;
       Expand(state);
       if (is_over_) return false;
@@ -304,7 +91,7 @@ class AllPlans {
     return is_over_ = enough || spent >= options_.time_limit_ns;
   }
 
-  void Expand(const State& state) {
+  void Expand(const PlanState& state) {
     if (state.next == facts_.operators()) End(state);
     for (size_t op = 0; op <= state.next && op < facts_.operators(); ++op) TryRun(state, op);
     if (!options_.swap) return;
@@ -312,7 +99,7 @@ class AllPlans {
   }
 
   // The step ends here, if all that is kept is there. What ends on the host is copied in the order of its making.
-  void End(const State& state) {
+  void End(const PlanState& state) {
     std::vector<StorageId> saves;
     for (size_t s = 0; s < facts_.count(); ++s) {
       const Storage& storage = graph_.storages[s];
@@ -322,7 +109,7 @@ class AllPlans {
       saves.push_back(static_cast<StorageId>(s));
     }
     SortByMade(state, &saves);
-    State end = state;
+    PlanState end = state;
     end.actions.clear();
     for (StorageId id : saves) Offload(At(id), &end);
     const Nanoseconds time = std::max({end.times[kCompute], end.times[kOut], end.times[kIn]});
@@ -331,7 +118,7 @@ class AllPlans {
     best_node_ = Add(end, at_);
   }
 
-  void TryRun(const State& state, size_t number) {
+  void TryRun(const PlanState& state, size_t number) {
     const Operator& op = graph_.operators[number];
     if (number < state.next && !MayRepeat(state, number)) return;
     Bytes need = op.workspace;
@@ -367,9 +154,9 @@ class AllPlans {
         SortByMade(state, &saves);
         StorageSet leave = facts_.Changed(number);
         for (StorageId id : drops) leave.set(At(id));
-        State then = state;
+        PlanState then = state;
         then.actions.clear();
-        Save(then, saves, 0, leave, [&](State& ready) {
+        Save(then, saves, 0, leave, [&](PlanState& ready) {
           for (StorageId id : drops) Drop(At(id), &ready);
           RunNow(number, &ready);
         });
@@ -377,7 +164,7 @@ class AllPlans {
     });
   }
   // A repeated run makes something that is not there and wanted.
-  bool MayRepeat(const State& state, size_t number) const {
+  bool MayRepeat(const PlanState& state, size_t number) const {
     if (graph_.operators[number].once) return false;
     bool makes = false;
     for (size_t s = 0; s < facts_.count(); ++s) {
@@ -388,7 +175,7 @@ class AllPlans {
     }
     return makes;
   }
-  void RunNow(size_t number, State* state) {
+  void RunNow(size_t number, PlanState* state) {
     const Operator& op = graph_.operators[number];
     Nanoseconds start = state->times[kCompute];
     for (size_t s = 0; s < facts_.count(); ++s) {
@@ -407,7 +194,7 @@ class AllPlans {
     Reach(std::move(*state), at_);
   }
 
-  void TryPrefetch(const State& state, size_t s) {
+  void TryPrefetch(const PlanState& state, size_t s) {
     const Contents back = state.host[s], there = state.device[s];
     if (back == kNothing || back == there || facts_.BytesOf(s) == 0 || !facts_.IsWanted(state.next, s, back)) return;
     StorageSet own;
@@ -427,9 +214,9 @@ class AllPlans {
         if (saved.test(At(id))) saves.push_back(id);
       }
       SortByMade(state, &saves);
-      State then = state;
+      PlanState then = state;
       then.actions.clear();
-      Save(then, saves, 0, leave, [&](State& ready) {
+      Save(then, saves, 0, leave, [&](PlanState& ready) {
         for (StorageId id : drops) Drop(At(id), &ready);
         auto& times = ready.times;
         times[Made(s)] = times[kIn] = std::max({times[kIn], times[kCompute], times[Copied(s)]}) + facts_.In(s);
@@ -444,7 +231,7 @@ class AllPlans {
   // Calls `then` with each smallest set of storages that leave so that `need` bytes are free, and with those of them
   // that are copied to the host first. `first` leave in any case, and are not copied. Those in `own` stay.
   template <typename Then>
-  void MakeRoom(const State& state, Bytes need, const StorageSet& own, std::vector<StorageId> first, Then then) {
+  void MakeRoom(const PlanState& state, Bytes need, const StorageSet& own, std::vector<StorageId> first, Then then) {
     if (IsOver()) return;
     const Bytes missing = state.live + need - options_.budget;
     if (missing <= 0) {
@@ -466,7 +253,7 @@ class AllPlans {
     Bytes bytes;
     bool may_save, may_lose;
   };
-  std::optional<Leaver> LeaverOf(const State& state, size_t s) const {
+  std::optional<Leaver> LeaverOf(const PlanState& state, size_t s) const {
     const Contents there = state.device[s];
     const bool on_host = state.host[s] == there, held = facts_.IsHeld(state.next, s);
     if (held && !graph_.storages[s].movable) return std::nullopt;
@@ -503,7 +290,7 @@ class AllPlans {
   // Copies `saves` from `i` on to the host, in this order. Before each, where its engine would be idle, perhaps others
   // than those that `leave`. Calls `then` with each result.
   template <typename Then>
-  void Save(State& state, const std::vector<StorageId>& saves, size_t i, const StorageSet& leave, Then then) {
+  void Save(PlanState& state, const std::vector<StorageId>& saves, size_t i, const StorageSet& leave, Then then) {
     if (IsOver()) return;
     if (i == saves.size()) {
       then(state);
@@ -517,7 +304,7 @@ class AllPlans {
           continue;
         if (state.times[Made(other)] >= state.times[Made(s)]) continue;
         if (!facts_.IsWanted(state.next, other, there) && !facts_.IsHeld(state.next, other)) continue;
-        State earlier = state;
+        PlanState earlier = state;
         Offload(other, &earlier);
         Save(earlier, saves, i, leave, then);
       }
@@ -525,18 +312,18 @@ class AllPlans {
     Offload(s, &state);
     Save(state, saves, i + 1, leave, then);
   }
-  static void SortByMade(const State& state, std::vector<StorageId>* saves) {
+  static void SortByMade(const PlanState& state, std::vector<StorageId>* saves) {
     std::sort(saves->begin(), saves->end(), [&state](StorageId a, StorageId b) {
       return std::pair(state.times[Made(At(a))], a) < std::pair(state.times[Made(At(b))], b);
     });
   }
-  void Offload(size_t s, State* state) const {
+  void Offload(size_t s, PlanState* state) const {
     auto& times = state->times;
     times[Copied(s)] = times[kOut] = std::max(times[kOut], times[Made(s)]) + facts_.Out(s);
     state->host[s] = state->device[s];
     state->actions.push_back({ActionKind::kOffload, static_cast<int32_t>(s), {}});
   }
-  void Drop(size_t s, State* state) const {
+  void Drop(size_t s, PlanState* state) const {
     state->times[kCompute] = std::max(state->times[kCompute], state->times[Copied(s)]);
     state->device[s] = kNothing;
     state->live -= facts_.BytesOf(s);
@@ -544,7 +331,7 @@ class AllPlans {
   }
 
   // Notes a state, unless it is too slow or dominated.
-  void Reach(State state, int32_t parent) {
+  void Reach(PlanState state, int32_t parent) {
     // What is used no longer leaves where nothing waits for it.
     for (size_t s = 0; s < facts_.count(); ++s) {
       const Contents there = state.device[s];
@@ -560,7 +347,7 @@ class AllPlans {
     queue_.push({bound, static_cast<int32_t>(state.next), node});
   }
   // What lies before the compute engine's time is past: nothing can begin earlier, but for copies to the host.
-  void Normalise(State* state) const {
+  void Normalise(PlanState* state) const {
     auto& times = state->times;
     Nanoseconds first = times[kCompute];  // of what may still be copied to the host
     for (size_t s = 0; s < facts_.count(); ++s) {
@@ -578,7 +365,7 @@ class AllPlans {
     if (times[kIn] <= times[kCompute]) times[kIn] = 0;
   }
 
-  std::string KeyOf(const State& state) const {
+  std::string KeyOf(const PlanState& state) const {
     const size_t count = facts_.count();
     std::string key(2 * count + 1, '\0');
     for (size_t s = 0; s < count; ++s) {
@@ -588,7 +375,7 @@ class AllPlans {
     key[2 * count] = static_cast<char>(state.next);
     return key;
   }
-  bool IsDominated(const State& state) {
+  bool IsDominated(const PlanState& state) {
     const auto found = known_.find(KeyOf(state));
     if (found == known_.end()) return false;
     const size_t width = Made(facts_.count());
@@ -608,7 +395,7 @@ class AllPlans {
     });
     return false;
   }
-  int32_t Add(const State& state, int32_t parent) {
+  int32_t Add(const PlanState& state, int32_t parent) {
     const size_t begin = actions_.size(), count = facts_.count();
     actions_.insert(actions_.end(), state.actions.begin(), state.actions.end());
     nodes_.push_back({parent, begin, actions_.size(), state.live, static_cast<uint8_t>(state.next)});
@@ -617,9 +404,9 @@ class AllPlans {
     times_.insert(times_.end(), state.times.begin(), state.times.begin() + static_cast<std::ptrdiff_t>(Made(count)));
     return static_cast<int32_t>(nodes_.size()) - 1;
   }
-  State StateOf(int32_t node) const {
+  PlanState StateOf(int32_t node) const {
     const size_t count = facts_.count(), width = Made(count);
-    State state;
+    PlanState state;
     const Contents* contents = &contents_[At(node) * 2 * count];
     std::copy_n(contents, count, state.device.begin());
     std::copy_n(contents + count, count, state.host.begin());
@@ -650,7 +437,7 @@ class AllPlans {
 
   const Graph& graph_;
   const AllPlansOptions& options_;
-  const Facts facts_;
+  const StepFacts facts_;
   const std::chrono::steady_clock::time_point begin_;
   Nanoseconds best_;
   int64_t sets_ = 0;
@@ -665,15 +452,16 @@ class AllPlans {
 };
 
 }  // namespace
+}  // namespace all_plans
 
 bool MaySearchAllPlans(const Graph& graph) {
-  return graph.storages.size() <= kMaxStorages && graph.operators.size() <= kMaxOperators &&
+  return graph.storages.size() <= all_plans::kMostStorages && graph.operators.size() <= all_plans::kMostOperators &&
          std::all_of(graph.operators.begin(), graph.operators.end(),
                      [](const Operator& op) { return op.in_place.empty(); });
 }
 
 AllPlansAnswer SearchAllPlans(const Graph& graph, const AllPlansOptions& options) {
-  return AllPlans(graph, options).Run();
+  return all_plans::AllPlans(graph, options).Run();
 }
 
 }  // namespace hotpack::remat

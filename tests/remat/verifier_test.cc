@@ -67,7 +67,7 @@ TEST(VerifierTest, WhatIsHeldMayMoveWithACopy) {
   const std::string again = " makes storage x1 again, which the program holds";
   EXPECT_EQ(after({Offload(1), Drop(1), Op(0)}), "action 4: operator 0 (f1)" + again);
   EXPECT_EQ(after({Op(0)}), "") << "the same contents, where they are";
-  graph.released_after[1] = 1;  // after the loss: what it was may be made again
+  graph.released_after[1] = 1;  // x1 is released after the loss. Then it may be recomputed
   EXPECT_EQ(after({Offload(1), Drop(1), Op(0)}), "");
 }
 

@@ -89,7 +89,7 @@ TEST(AllPlansTest, WhatIsHeldIsNotMadeAgain) {
   EXPECT_EQ(Count(plan, ActionKind::kPrefetch, g), 1);
 }
 
-// y is made again from what x was before `change`, and that is copied to the host before.
+// y is computed twice, both times from the old x. So the old x is copied to the host before `change` runs.
 TEST(AllPlansTest, SavesWhatIsOverwritten) {
   Graph graph;
   const StorageId x = Add(&graph, {.name = "x", .bytes = 10, .given = true, .kept = true}),

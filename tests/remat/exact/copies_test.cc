@@ -192,9 +192,8 @@ TEST_F(CopiesTest, AgainstAllPlansOfTinyGraphs) {
     Plan(graph, speed, !step ? &of_chains_ : HasStateAway(graph) ? &of_steps_with_state_away_ : &of_steps_);
   }
   printf(
-      "%d plans, %d with copies; the best of all plans is proved at %d budgets, the search has it at %d and none at "
-      "%d; "
-      "%d compared with an enumeration, %d bounds above one run each\n",
+      "%d plans, %d with copies; the best of all plans is proved at %d budgets, the search has it at %d, and no plan "
+      "at %d; %d compared with an enumeration, %d bounds above one run each\n",
       counts_.plans, counts_.copied, counts_.proved, counts_.equal, counts_.missed, counts_.compared, counts_.bounded);
   of_chains_.Print("chains");
   of_steps_.Print("steps with their state on the device");
@@ -204,7 +203,7 @@ TEST_F(CopiesTest, AgainstAllPlansOfTinyGraphs) {
   EXPECT_GT(counts_.copied, testing::Runs(15));
   EXPECT_GT(counts_.bounded, testing::Runs(2));
   EXPECT_EQ(counts_.proved, 3 * graphs);
-  EXPECT_GT(counts_.equal, counts_.proved * 85 / 100);  // by the search alone
+  EXPECT_GT(counts_.equal, counts_.proved * 95 / 100);  // by the search alone
   EXPECT_LE(counts_.missed, counts_.proved / 50);
 }
 
