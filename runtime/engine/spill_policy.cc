@@ -10,7 +10,14 @@ unsigned long long Mebibytes(uint64_t bytes) { return (bytes + (1 << 20) - 1) >>
 }  // namespace
 
 bool SpillPolicy::Allocate(EngineLock& lock, uint64_t bytes, const std::function<bool()>& may, DeviceAddress* address) {
-  while (enabled() && may()) {
+  if (!enabled() || !may()) return false;
+  if (spill_.TryAllocate(bytes, address)) return true;
+  // One thread changes segments at a time. The segment that another one adds now may be enough for both, and what it
+  // gives back counts until it is gone.
+  lock.unlock();
+  std::lock_guard changes(changes_);
+  lock.lock();
+  while (may()) {
     if (spill_.TryAllocate(bytes, address)) return true;
     DeviceAddress base = 0;
     const uint64_t segment = spill_.BeginGrowth(bytes);
@@ -36,7 +43,8 @@ bool SpillPolicy::Allocate(EngineLock& lock, uint64_t bytes, const std::function
   return false;
 }
 
-// Gives a segment without blocks back. Returns false if there is none, or if the device cannot be waited for now.
+// Gives a segment without blocks back. Returns false if there is none, or if the device cannot be waited for now. The
+// caller holds changes_.
 bool SpillPolicy::GiveBack(EngineLock& lock) {
   DeviceAddress base = 0;
   uint64_t segment = 0;
@@ -60,7 +68,8 @@ void SpillPolicy::EndUse(EngineLock& lock, uint64_t held) {
              Mebibytes(held), Mebibytes(spill_.used()));
     LogUnlocked(lock, line);
   }
-  while (GiveBack(lock)) {
+  std::unique_lock changes(changes_, std::try_to_lock);
+  while (changes.owns_lock() && GiveBack(lock)) {
   }
 }
 

@@ -29,12 +29,12 @@ class SpillPolicy {
   uint64_t peak_bytes() const { return spill_.peak(); }                    // of blocks in managed memory
 
   // Finds a place for `bytes` (a multiple of 512) while `may` holds. Calls `may` again each time the lock was released.
-  // Returns false if there is no place.
+  // Waits for other threads that add or give back managed memory. Returns false if there is no place.
   bool Allocate(EngineLock& lock, uint64_t bytes, const std::function<bool()>& may, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes) { spill_.Free(address, bytes); }
 
-  // The plan is in force, in `held` bytes of device memory: gives back segments without blocks. Logs that the first
-  // time.
+  // The plan is in force, in `held` bytes of device memory: gives back segments without blocks, unless another thread
+  // changes segments now. Logs that the first time.
   void EndUse(EngineLock& lock, uint64_t held);
 
   // Returns whether the plan should be followed. It needs `height` in addition to `kept` bytes of blocks that stay, and
@@ -50,6 +50,8 @@ class SpillPolicy {
   DeviceMemory* const memory_;
   const Log log_;
   ManagedSpill spill_;
+  // Held while segments are added or given back, through the driver calls, too. Taken without the engine's lock.
+  std::mutex changes_;
   uint64_t shortfall_logged_ = 0;
   enum class State : uint8_t { kUnused, kActive, kOver } state_ = State::kUnused;
 };

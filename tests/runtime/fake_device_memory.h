@@ -213,15 +213,17 @@ class FakeDeviceMemory : public DeviceMemory {
     return synchronizations_;
   }
 
+ protected:
+  void Hook(const char* call) {
+    if (hook_) hook_(call);
+  }
+
  private:
   struct Mapping {
     ChunkHandle handle;
     uint64_t bytes;
     bool enabled;
   };
-  void Hook(const char* call) {
-    if (hook_) hook_(call);
-  }
   bool Fails() {
     ++calls_;
     return fail_every_ != 0 && calls_ % fail_every_ == 0;

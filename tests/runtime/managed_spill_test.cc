@@ -2,6 +2,8 @@
 #include "runtime/memory/managed_spill.h"
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -242,6 +244,60 @@ TEST(Overcommit, AManagedBlockIsNotTakenForAPlannedOne) {
     EXPECT_EQ(base, block);
     EXPECT_EQ(engine.Release(block, 0), EngineStatus::kOk);
   }
+}
+
+// Runs `other` in a thread when `memory` gets its first call named `call`, and waits for it there, 100 ms at most.
+class MeanwhileAt {
+ public:
+  MeanwhileAt(ManagedDeviceMemory* memory, const std::string& call, std::function<void()> other) {
+    memory->SetHook([this, call, other = std::move(other)](const char* name) {
+      if (name != call || begun_.exchange(true)) return;
+      thread_ = std::thread([this, other] {
+        other();
+        ended_ = true;
+      });
+      for (int i = 0; i < 100 && !ended_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  void Join() {
+    ASSERT_TRUE(begun_);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> begun_{false}, ended_{false};
+  std::thread thread_;
+};
+
+// Another thread allocates the last segment of the limit: it has a place for both.
+TEST(Overcommit, ASegmentThatAnotherThreadAddsIsWaitedFor) {
+  ManagedDeviceMemory memory(32 * kMiB);
+  Engine engine(&memory, Overcommit(64 * kMiB));
+  DeviceAddress full = 0, first = 0, second = 0;
+  ASSERT_EQ(engine.Allocate(30 * kMiB, 0, &full), EngineStatus::kOk);
+  EngineStatus status = EngineStatus::kOutOfMemory;
+  MeanwhileAt other(&memory, "AllocateManaged", [&] { status = engine.Allocate(20 * kMiB, 0, &second); });
+  EXPECT_EQ(engine.Allocate(20 * kMiB, 0, &first), EngineStatus::kOk);
+  other.Join();
+  EXPECT_EQ(status, EngineStatus::kOk);
+  EXPECT_TRUE(memory.InManaged(first, 20 * kMiB));
+  EXPECT_TRUE(memory.InManaged(second, 20 * kMiB));
+  EXPECT_EQ(memory.held_managed(), 64 * kMiB);
+}
+
+// A segment that another thread gives back is held until the driver has taken it.
+TEST(Overcommit, ASegmentBeingGivenBackCountsUntilItIsGone) {
+  ManagedDeviceMemory memory(32 * kMiB);
+  Engine engine(&memory, Overcommit(192 * kMiB));
+  DeviceAddress blocks[2] = {}, first = 0, second = 0;
+  for (DeviceAddress& block : blocks) ASSERT_EQ(engine.Allocate(40 * kMiB, 0, &block), EngineStatus::kOk);
+  ASSERT_EQ(engine.Release(blocks[0], 0), EngineStatus::kOk);
+  EngineStatus status = EngineStatus::kOk;
+  MeanwhileAt other(&memory, "Synchronize", [&] { status = engine.Allocate(70 * kMiB, 0, &second); });
+  EXPECT_EQ(engine.Allocate(100 * kMiB, 0, &first), EngineStatus::kOk) << "in the place of the empty segment";
+  other.Join();
+  EXPECT_EQ(status, EngineStatus::kOutOfMemory);
+  EXPECT_LE(memory.most_managed(), 192 * kMiB);
 }
 
 // Four threads on a device that is always full: their blocks are in both kinds of memory, and no two share memory.
