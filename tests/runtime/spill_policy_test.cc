@@ -75,8 +75,13 @@ TEST_F(SpillPolicyTest, WhetherItMayIsAskedBeforeEachTry) {
   DeviceAddress address = 0;
   int asked = 0;
   EXPECT_FALSE(policy.Allocate(
-      lock, 8 * kMiB, [&] { return asked++ == 0; }, &address));
+      lock, 8 * kMiB, [&] { return asked++ < 1; }, &address));
   EXPECT_EQ(asked, 2);
+  EXPECT_EQ(memory_.held_managed(), 0u) << "the plan came into force before it was this thread's turn";
+  asked = 0;
+  EXPECT_FALSE(policy.Allocate(
+      lock, 8 * kMiB, [&] { return asked++ < 2; }, &address));
+  EXPECT_EQ(asked, 3);
   EXPECT_GT(memory_.held_managed(), 0u) << "the segment was made before the plan came into force";
   policy.EndUse(lock, 0);
   EXPECT_GT(memory_.held_managed(), 0u) << "no block was ever there: nothing ends";
