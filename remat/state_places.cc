@@ -7,6 +7,8 @@
 
 #include "remat/core/load.h"
 #include "remat/core/update_slices.h"
+#include "remat/core/values.h"
+#include "remat/exact/bounds.h"
 
 namespace hotpack::remat {
 namespace {
@@ -37,6 +39,12 @@ struct Trial {
   void Run() { plan = MakeRematPlan(graph, options, from); }
 };
 
+// A part of the state: of the first `count` slices. No plan with it on the host takes less than `least_time`.
+struct Part {
+  Nanoseconds least_time = 0;
+  size_t count = 0;
+};
+
 // Tries parts of the state, and keeps the fastest plan.
 class Trials {
  public:
@@ -50,6 +58,24 @@ class Trials {
       if (LeastMemory(WithAway(graph_, slices_, count), true) <= options_.budget) return count;
     }
     return slices_.size();
+  }
+  // The parts to try, those first whose plans may be fastest: by bounds on their times, of few cuts each. Of equal ones
+  // the smaller first. From `fewest` up to where bounds grow again, in a tenth of the time limit.
+  std::vector<Part> ByBound(size_t fewest) const {
+    constexpr size_t kEnough = 64;
+    constexpr double kGrown = 1.1;
+    std::vector<Part> parts;
+    Nanoseconds least = INT64_MAX;
+    const int64_t until = left() - options_.time_limit_ns / 10;
+    for (size_t count = fewest; count <= slices_.size() && parts.size() < kEnough; ++count) {
+      if (parts.size() >= kAtOnce && left() < until) break;
+      parts.push_back({LeastTimeOf(count), count});
+      least = std::min(least, parts.back().least_time);
+      if (static_cast<double>(parts.back().least_time) > kGrown * static_cast<double>(least)) break;
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.least_time < b.least_time; });
+    return parts;
   }
   // Tries these parts at the same time. `limit_ns`: of each search. `on`: they go on from the best plan, which is of
   // the same part, each with another seed. Returns whether one is the best.
@@ -82,6 +108,8 @@ class Trials {
     return best_ && best_->plan.outcome.time - best_->plan.baseline_time <= best_->plan.baseline_time / kHardly;
   }
   const std::optional<PlanWithState>& best() const { return best_; }
+  // Whether a plan of this part may be faster than the best one.
+  bool MayImprove(const Part& part) const { return !best_ || part.least_time < best_->plan.outcome.time; }
   int64_t left() const {
     const int64_t spent = std::chrono::nanoseconds(steady_clock::now() - begin_).count();
     return std::max<int64_t>(0, options_.time_limit_ns - spent);
@@ -94,6 +122,18 @@ class Trials {
   }
 
  private:
+  Nanoseconds LeastTimeOf(size_t count) const {
+    constexpr int kPoints = 4, kShare = 100;
+    const Graph away = WithAway(graph_, slices_, count);
+    const absl::StatusOr<TimeBound> bound = LeastTime(away, ValuesOf(away), options_.budget,
+                                                      {.keeps_order = true,
+                                                       .swap = true,
+                                                       .machine = options_.machine,
+                                                       .points = kPoints,
+                                                       .time_limit_ns = options_.time_limit_ns / kShare});
+    return bound.ok() ? bound->time : INT64_MAX;
+  }
+
   const Graph& graph_;
   const Slices& slices_;
   const PlanOptions& options_;
@@ -125,12 +165,14 @@ absl::StatusOr<PlanWithState> MakePlanWithState(const Graph& graph, const Slices
     trials.Run({most}, options.time_limit_ns);
     return trials.Answer();
   }
-  // Larger parts as long as they make plans faster.
-  for (size_t count = fewest; count < std::min(most, fewest + kTrials); count += kAtOnce) {
+  const std::vector<Part> parts = trials.ByBound(fewest);
+  for (size_t next = 0; next < std::min(parts.size(), kTrials); next += kAtOnce) {
     std::vector<size_t> counts;
-    for (size_t more = 0; more < kAtOnce && count + more <= most; ++more) counts.push_back(count + more);
-    const bool improved = trials.Run(counts, options.time_limit_ns / kShare);
-    if (trials.best() && (!improved || trials.best()->host_slices < counts.back())) break;
+    for (size_t i = next; i < std::min(parts.size(), next + kAtOnce); ++i) {
+      if (trials.MayImprove(parts[i])) counts.push_back(parts[i].count);
+    }
+    const bool improved = !counts.empty() && trials.Run(counts, options.time_limit_ns / kShare);
+    if (trials.best() && !improved) break;
     // Trials without a plan take longer than their limit: no reason to leave out what may have one.
     if (trials.best() && (trials.HardlyCosts() || trials.left() <= options.time_limit_ns / kShare)) break;
   }

@@ -126,12 +126,18 @@ class BoundWithCopies {
     // By point: the least time from the end of its operator to the end of the step, and up to the end of that operator
     // plus that time.
     std::vector<double> behind(count, 0), whole(count, 0);
+    // By point: the least time up to the end of its operator, whatever is wanted behind it.
+    std::vector<double> up_to(count, 0);
     std::vector<size_t> next(count, count), next_of_whole(count, count);
     const auto add = [&](size_t i, size_t j, double rest) {
       PointCut cut(graph_, values_, order_, points[i], j == count ? end : points[j]);
       const Stretch stretch = Between(points[i], j == count ? end : points[j]);
-      if (const double time = Time(&cut, stretch, false) + rest; time > behind[i]) behind[i] = time, next[i] = j;
-      if (const double time = Time(&cut, stretch, true) + rest; time > whole[i]) whole[i] = time, next_of_whole[i] = j;
+      if (j == count) up_to[i] = TimeUpTo(&cut, stretch);
+      const double without = Time(&cut, stretch, std::nullopt) + rest;
+      if (without > behind[i]) behind[i] = without, next[i] = j;
+      const Bytes later = j == count ? 0 : WantedOnlyBehind(points[j]);
+      const double time = std::max(Time(&cut, stretch, later) + rest, up_to[i] + without);
+      if (time > whole[i]) whole[i] = time, next_of_whole[i] = j;
       if (points[i] != returns_after_) return;
       const double returned = static_cast<double>(returned_) / options_.machine.bytes_per_ns_to_host;
       behind[i] = std::max(behind[i], returned);
@@ -188,23 +194,48 @@ class BoundWithCopies {
     return stretch;
   }
 
-  // With `whole` also the time up to the end of the point's operator.
-  double Time(PointCut* cut, const Stretch& stretch, bool whole) const {
-    constexpr int kRounds = 12;
-    const double in = options_.machine.bytes_per_ns_to_device, out = options_.machine.bytes_per_ns_to_host;
-    const auto total = static_cast<double>(TotalCost(graph_));
+  // Bytes of given contents that no operator uses up to `point`, and that are wanted behind it. In the program's order.
+  Bytes WantedOnlyBehind(OperatorId point) const {
+    Bytes bytes = 0;
+    if (!options_.keeps_order) return 0;
+    for (const Value& value : values_.values) {
+      const Storage& storage = graph_.storages[static_cast<size_t>(value.storage)];
+      if (value.maker >= 0 || (storage.held && !storage.movable)) continue;  // the latter are resident in any case
+      if (value.uses.empty() ? value.left : value.uses.front() > point) bytes += storage.bytes;
+    }
+    return bytes;
+  }
+
+  // Behind the point's operator, up to the end of the stretch. With `later` from the beginning of the step on: bytes
+  // that are wanted only behind the stretch. They are resident at the point or away, too, and need not be copied back
+  // in the stretch.
+  double Time(PointCut* cut, const Stretch& stretch, std::optional<Bytes> later) const {
+    const double in = options_.machine.bytes_per_ns_to_device;
+    const auto total = static_cast<double>(TotalCost(graph_)), others = static_cast<double>(later.value_or(0));
     return cut->LeastCost(
-        budget_,
+        budget_ - later.value_or(0),
         [&](double away, double again) {
-          const double behind = std::max(stretch.behind + again, away / in);
-          if (!whole) return behind;
-          const double left = std::max(0.0, away - static_cast<double>(away_));  // the others are there from the start
-          const double time = std::max(stretch.before, left / out) + stretch.at + behind;
+          const double behind = std::max(stretch.behind + again, (away - others) / in);
+          if (!later) return behind;
+          const double time = std::max(stretch.before, TimeToLeave(away)) + stretch.at + behind;
           return stretch.is_last ? std::max(time, total + again) : time;
         },
         kRounds);
   }
 
+  // Up to the end of the point's operator, of a stretch up to the end of the step.
+  double TimeUpTo(PointCut* cut, const Stretch& stretch) const {
+    return cut->LeastCost(
+        budget_, [&](double away, double) { return std::max(stretch.before, TimeToLeave(away)) + stretch.at; },
+        kRounds);
+  }
+
+  // Of bytes that are on the host at a point: those that were not there from the start.
+  double TimeToLeave(double away) const {
+    return std::max(0.0, away - static_cast<double>(away_)) / options_.machine.bytes_per_ns_to_host;
+  }
+
+  static constexpr int kRounds = 12;
   const Graph& graph_;
   const Values& values_;
   const Bytes budget_;

@@ -37,8 +37,10 @@
 //   time from there to the end of l    at least  max(operators behind k up to l + R(y), y / bandwidth to the device)
 //
 // The second bounds of disjoint stretches add up, behind the first bound of the first stretch. Of each stretch the
-// least over y counts. State that is on the host between steps, and that an operator changes, is copied back behind it:
-// behind the first such operator the step takes at least these bytes / bandwidth to the host.
+// least over y counts. Given contents that are used only behind l, such as an optimizer's state, are resident at k or
+// away, too: they count in y to the host. So may all that is wanted up to the end, in the first bound alone. State that
+// is on the host between steps, and that an operator changes, is copied back behind it: behind the first such operator
+// the step takes at least these bytes / bandwidth to the host.
 #pragma once
 
 #include <cstdint>

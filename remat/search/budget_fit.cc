@@ -62,7 +62,7 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
   if (evicts_to_host || std::find(asked_.ways.begin(), asked_.ways.end(), GapAction::kOffload) != asked_.ways.end()) {
     copies_.needs.assign(graph_.operators.size() + 1, 0);
     copies_.begins = starts_;
-    if (options.fetching == Fetching::kWithRoom || evicts_to_host) {
+    if (options.fetching != Fetching::kInTime || evicts_to_host) {
       copies_.take_time = false;
       const bool whole = RunUntilSettled(nullptr);
       copies_.take_time = true;
@@ -145,9 +145,14 @@ void BudgetFitter::State::Reset(Schedule* schedule) {
   std::fill(copies_.made.begin(), copies_.made.end(), 0);
   std::fill(copies_.copied.begin(), copies_.copied.end(), 0);
   copies_.copying.clear();
+  copies_.next_copied = INT64_MAX;
   missed_.clear();
   copies_.deferred.clear();
   copies_.next_fetch = 0;
+  if (options_->fetching == Fetching::kWhenIdle && copies_.take_time) {
+    copies_.waiting = copies_.fetches;
+    copies_.taken = copies_.needs;
+  }
   copies_.host_bytes = copies_.count = 0;
   copies_.to_host = copies_.to_device = 0;
   live_ = peak_ = 0;
@@ -174,7 +179,7 @@ bool BudgetFitter::State::Run() {
     if (!copies_.take_time) copies_.begins[i] = clock_;
     if (!copies_.fetches.empty()) FetchDue();
     if (!Make(values_.inputs[i]) || !RunOperator(now_, false)) return false;
-    if (!copies_.copying.empty()) DropCopied();
+    if (!copies_.copying.empty() && clock_ >= copies_.next_copied) DropCopied();
     for (ValueId value : expires_[i]) {
       if (IsThere(value) && GapOf(value) < 0) Settle(value);
     }
@@ -251,7 +256,9 @@ bool BudgetFitter::State::Make(const std::vector<ValueId>& wanted) {
   for (ValueId value : copies_.fetch_now) {
     if (IsOnHost(value)) Fetch(value);
   }
+  const bool fetches = options_->fetching == Fetching::kWhenIdle && !copies_.fetches.empty();
   for (OperatorId op : closure_.operators) {
+    if (found && fetches) FetchWhenIdle(op);
     found = found && RunOperator(op, true);
     closure_.has[At(op)] = false;
   }

@@ -9,6 +9,7 @@
 // leaves the feasible set.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -30,7 +31,9 @@ Decisions NothingGoes(const Values& values);
 // When copies back begin.
 //   kInTime     early enough to end before the use, by the program's own times. Values in the way are evicted
 //   kWithRoom   by the plan's times, and not before the copy fits next to all that is live until the use
-enum class Fetching : uint8_t { kInTime, kWithRoom };
+//   kWhenIdle   as soon as the engine is idle and the copy fits until the use. What is used first goes first
+enum class Fetching : uint8_t { kInTime, kWithRoom, kWhenIdle };
+inline constexpr size_t kFetchings = 3;
 
 // How values are compared. Those with the least  cost^1 / (bytes · (time to the next use)^wait)  are evicted first.
 struct FitOptions {

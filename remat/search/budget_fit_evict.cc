@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "remat/search/budget_fit_state.h"
 
@@ -35,12 +36,17 @@ void BudgetFitter::State::Copy(ValueId value, GapId gap) {
   const Bytes more = host_[At(storage)] == kNoValue ? bytes_[At(value)] : 0;
   if (host_[At(storage)] != value && copies_.host_bytes + more > machine_.host_memory) return;
   CopyOut(value);
-  copies_.copying.push_back({value, gap});
+  DropWhenCopied(value, gap);
 }
 
 void BudgetFitter::State::CopyAway(ValueId value) {
   CopyOut(value);
-  copies_.copying.push_back({value, -1});
+  DropWhenCopied(value, -1);
+}
+
+void BudgetFitter::State::DropWhenCopied(ValueId value, GapId gap) {
+  copies_.copying.push_back({value, gap});
+  copies_.next_copied = std::min(copies_.next_copied, copies_.copied[At(Of(value).storage)]);
 }
 
 void BudgetFitter::State::CopyOut(ValueId value) {
@@ -57,10 +63,15 @@ void BudgetFitter::State::CopyOut(ValueId value) {
 }
 
 void BudgetFitter::State::DropCopied() {
+  copies_.next_copied = INT64_MAX;
   std::erase_if(copies_.copying, [this](const std::pair<ValueId, GapId>& each) {
     const auto [value, gap] = each;
     if (!IsThere(value) || GapOf(value) != gap) return true;
-    if (copies_.copied[At(Of(value).storage)] > clock_ || pins_[At(value)] > 0) return false;
+    const Nanoseconds copied = copies_.copied[At(Of(value).storage)];
+    if (copied > clock_ || pins_[At(value)] > 0) {
+      copies_.next_copied = std::min(copies_.next_copied, copied);
+      return false;
+    }
     Drop(value);
     return true;
   });
@@ -70,6 +81,10 @@ void BudgetFitter::State::PlanFetches() {
   for (size_t g = 0; g < asked_.ways.size(); ++g) {
     if (asked_.ways[g] == GapAction::kOffload)
       copies_.fetches.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
+  }
+  if (options_->fetching == Fetching::kWhenIdle) {
+    std::sort(copies_.fetches.begin(), copies_.fetches.end());
+    return;
   }
   std::sort(copies_.fetches.rbegin(), copies_.fetches.rend());
   Nanoseconds free = INT64_MAX;
@@ -88,7 +103,40 @@ void BudgetFitter::State::PlanFetches() {
   });
 }
 
+void BudgetFitter::State::FetchWhenIdle(OperatorId next_run) {
+  constexpr size_t kMaxLooked = 256;
+  const bool at_end = At(next_run) == graph_.operators.size();
+  const Nanoseconds until = at_end ? 0 : clock_ + graph_.operators[At(next_run)].cost;
+  size_t& next = copies_.next_fetch;
+  const size_t end = std::min(copies_.waiting.size(), next + kMaxLooked);
+  bool dropped = false;
+  for (size_t i = next; i < end; ++i) {
+    auto& [from, gap] = copies_.waiting[i];
+    if (gap < 0) continue;
+    const Gap& of = values_.gaps[At(gap)];
+    if (of.before <= now_) {  // what is not there is copied back for its use
+      std::erase_if(copies_.copying, [&of](const auto& each) { return each.first == of.value; });
+      gap = -1;
+      continue;
+    }
+    if (at_end || copies_.to_device > until) break;
+    if (of.after >= now_ || (from < of.before && from > now_)) continue;
+    if (!copies_.copying.empty() && !std::exchange(dropped, true)) DropCopied();
+    const Bytes bytes = bytes_[At(of.value)];
+    if (GapOf(of.value) != gap || !IsOnHost(of.value) || live_ + bytes > options_->budget) continue;
+    OperatorId fits = of.before;
+    while (fits > now_ && copies_.taken[At(fits - 1)] + bytes <= options_->budget) --fits;
+    from = fits;
+    if (fits > now_) continue;
+    for (OperatorId op = now_; op < of.before; ++op) copies_.taken[At(op)] += bytes;
+    Fetch(of.value);
+    gap = -1;
+  }
+  while (next < copies_.waiting.size() && copies_.waiting[next].second < 0) ++next;
+}
+
 void BudgetFitter::State::FetchDue() {
+  if (options_->fetching == Fetching::kWhenIdle) return FetchWhenIdle(now_);
   for (; copies_.next_fetch < copies_.fetches.size() && copies_.fetches[copies_.next_fetch].first <= now_;
        ++copies_.next_fetch)
     copies_.deferred.push_back(copies_.fetches[copies_.next_fetch].second);
@@ -258,6 +306,7 @@ bool BudgetFitter::State::Evict(Bytes bytes) {
     } else if (victim->gap >= 0) {
       GapAction& way = (*ways_)[At(victim->gap)];
       const bool copied = host_[At(Of(victim->value).storage)] == victim->value;
+      if (copied) std::erase_if(copies_.copying, [&](const auto& each) { return each.first == victim->value; });
       way = copied                      ? GapAction::kOffload
             : again_[At(victim->value)] ? GapAction::kRecomputeOnce
                                         : std::max(way, GapAction::kRecompute);

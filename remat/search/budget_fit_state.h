@@ -78,6 +78,9 @@ class BudgetFitter::State {
 
   void CopyOut(ValueId value);
 
+  // The value is dropped when its copy to the host has ended, in this gap; -1: after its last use.
+  void DropWhenCopied(ValueId value, GapId gap);
+
   // Begins the copy to the host of contents that stay there, and drops them then.
   void CopyAway(ValueId value);
 
@@ -91,6 +94,8 @@ class BudgetFitter::State {
 
   // Begins the copies back that are due, as soon as they fit.
   void FetchDue();
+  // Begins copies back until the engine is busy beyond the next run, of this operator: Fetching::kWhenIdle.
+  void FetchWhenIdle(OperatorId next_run);
   bool IsOnHost(ValueId value) const {
     const StorageId storage = Of(value).storage;
     return device_[At(storage)] == kNoValue && host_[At(storage)] == value;
@@ -159,13 +164,18 @@ class BudgetFitter::State {
     std::vector<Nanoseconds> made, copied;
     // Copies to the host under way; their values are dropped at the end.
     std::vector<std::pair<ValueId, GapId>> copying;
-    // Copies back and the operators before which they begin, ascending.
+    Nanoseconds next_copied = 0;  // none of them ends before
+    // Copies back and the operators before which they begin, ascending. Under kWhenIdle: by their uses, with these.
     std::vector<std::pair<OperatorId, GapId>> fetches;
     size_t next_fetch = 0;
     std::vector<GapId> deferred;  // due, but they do not fit yet
     bool take_time = true;
     // By operator: the most live bytes while it runs, if copies took no time.
     std::vector<Bytes> needs;
+    // Under kWhenIdle, in one run: `fetches` with operators before which there is no room; -1: over. And `needs` with
+    // what was copied back early.
+    std::vector<std::pair<OperatorId, GapId>> waiting;
+    std::vector<Bytes> taken;
     // By operator: when it begins, reruns included, if copies took no time; or starts_.
     std::vector<Nanoseconds> begins;
     std::vector<ValueId> fetch_now;

@@ -64,11 +64,13 @@ Found Search::State::Run(const SearchOptions& options) {
   for (const Decisions* from : options.from) {
     Begin(*from, {});
     if (options.swap) Begin(*from, {.fetching = Fetching::kInTime});
+    if (options.swap) Begin(*from, {.fetching = Fetching::kWhenIdle});
   }
   if (now_.IsThere()) Improve();
   if (options.swap) CopyLess(1);
   best_.steps = steps_;
-  best_.least_time = std::min({best_.time, best_standing_[0].time, best_standing_[1].time});
+  best_.least_time = best_.time;
+  for (const Standing& standing : best_standing_) best_.least_time = std::min(best_.least_time, standing.time);
   if (best_.fits) {
     Decisions choice = best_recipe_.choice;
     fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold, &best_.schedule);
@@ -178,7 +180,7 @@ void Search::State::Improve() {
       if (rounds % 2 == 0) round *= 2;
       if (BestStanding().IsThere()) now_ = BestStanding();
       // The best plan of the other way to fetch, if it is not much slower.
-      const Standing& other = best_standing_[rounds / std::size(kWarmth) % 2];
+      const Standing& other = best_standing_[rounds / std::size(kWarmth) % kFetchings];
       if (other.IsThere() && now_.over == 0 && 4 * (other.time - total_) <= 5 * (now_.time - total_)) now_ = other;
       if (passed_.IsThere() && rounds % 2 == 0) now_ = passed_;
     }

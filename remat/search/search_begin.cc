@@ -4,6 +4,11 @@
 #include "remat/search/search_state.h"
 
 namespace hotpack::remat {
+namespace {
+
+constexpr Fetching kAllFetchings[] = {Fetching::kInTime, Fetching::kWithRoom, Fetching::kWhenIdle};
+
+}  // namespace
 
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
@@ -42,7 +47,7 @@ void Search::State::Restart() {
   if (options_->swap) {
     for (const double price : {0.02, 0.3, 0.0, 0.1, 1.0}) {
       for (const double wait : {1.0, 0.5, 0.0}) {
-        for (const Fetching fetching : {Fetching::kWithRoom, Fetching::kInTime}) {
+        for (const Fetching fetching : kAllFetchings) {
           if (Elapsed() > 0.1) break;
           Begin(nothing, {.wait = wait, .fetching = fetching, .copy_price = price});
         }
@@ -100,7 +105,7 @@ void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
       decisions.ways[At(gap)] = GapAction::kOffload;
       bytes += static_cast<double>(BytesOf(gap));
     }
-    for (const Fetching fetching : {Fetching::kInTime, Fetching::kWithRoom}) Begin(decisions, {.fetching = fetching});
+    for (const Fetching fetching : kAllFetchings) Begin(decisions, {.fetching = fetching});
   }
 }
 
@@ -144,7 +149,7 @@ void Search::State::BeginOneByOne() {
     if (best_gap < 0) return;
     choice.ways[At(best_gap)] = best_way;
     now = best;
-    for (const Fetching fetching : {Fetching::kInTime, Fetching::kWithRoom}) Begin(choice, {.fetching = fetching});
+    for (const Fetching fetching : kAllFetchings) Begin(choice, {.fetching = fetching});
   }
 }
 

@@ -181,8 +181,8 @@ class Search::State {
   std::chrono::steady_clock::duration looking_{};
   Standing passed_;  // the best plan that passes
   Standing now_;
-  Standing best_standing_[2];  // by Fetching
-  std::vector<bool> hold_;     // by gap, in the current step
+  Standing best_standing_[kFetchings];  // by Fetching
+  std::vector<bool> hold_;              // by gap, in the current step
   std::vector<GapId> gone_, held_, alike_;
   std::vector<ValueId> open_;
 };

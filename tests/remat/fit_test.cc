@@ -64,7 +64,7 @@ TEST(FitTest, DrawnGraphs) {
     for (int part = 0; part < 4; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
       const bool swap = i % 2 == 0;
-      const Fetching fetching = i % 4 < 2 ? Fetching::kInTime : Fetching::kWithRoom;
+      const auto fetching = static_cast<Fetching>(i / 2 % static_cast<int>(kFetchings));
       const FitOptions options = {.budget = budget,
                                   .wait = 0.5 * part,
                                   .neighbors = part % 2 == 0,
@@ -162,6 +162,45 @@ TEST(FitTest, CopiesBackWaitUntilThereIsRoom) {
   Decisions choice = NothingGoes(values);
   choice.ways[static_cast<size_t>(gap)] = GapAction::kOffload;
   EXPECT_GT(fitter.Fit({.budget = 1500, .fetching = Fetching::kInTime, .may_evict = false}, &choice).over, 0);
+}
+
+// a and b wait on the host. Next to "long" there is room for one of them. Copied as late as possible b would take it,
+// and "first user" wait for all of a.
+TEST(FitTest, WhatIsUsedFirstReturnsFirst) {
+  Graph graph;
+  constexpr Bytes kBytes[] = {1200, 1200, 1, 1, 1, 1};
+  for (Bytes bytes : kBytes)
+    graph.storages.push_back(
+        {.name = std::string(1, static_cast<char>('a' + graph.storages.size())), .bytes = bytes, .kept = bytes == 1});
+  const auto add = [&](const char* name, Nanoseconds cost, Bytes workspace, std::vector<StorageId> reads,
+                       StorageId writes) {
+    graph.operators.push_back(
+        {.name = name, .cost = cost, .reads = std::move(reads), .writes = {writes}, .workspace = workspace});
+    graph.operators.back().once = true;
+  };
+  add("makes a", 10, 0, {}, 0);
+  add("makes b", 300, 0, {}, 1);
+  add("between", 300, 0, {}, 2);
+  add("peak", 100, 2400, {}, 3);
+  add("long", 500, 1200, {}, 4);
+  constexpr Nanoseconds kCopy = 100, kFirst = 60;
+  add("first user", kFirst, 0, {0}, 5);
+  graph.storages.push_back({.name = "result", .bytes = 1, .kept = true});
+  add("second user", 10, 0, {1}, 6);
+  ASSERT_TRUE(Check(graph).ok()) << Check(graph);
+  const Values values = ValuesOf(graph);
+  BudgetFitter fitter(graph, values);
+  for (const Fetching fetching : {Fetching::kWithRoom, Fetching::kWhenIdle}) {
+    Decisions choice = NothingGoes(values);
+    for (const OperatorId maker : {0, 1})
+      choice.ways[At(values.values[At(values.outputs[At(maker)][0])].first_gap)] = GapAction::kOffload;
+    Schedule schedule;
+    const BudgetFit fitted =
+        fitter.Fit({.budget = 2500, .fetching = fetching, .may_evict = false}, &choice, nullptr, &schedule);
+    ASSERT_TRUE(fitted.fits);
+    ExpectTrue(graph, fitted, schedule, 2500);
+    EXPECT_EQ(fitted.time, TotalCost(graph) + (fetching == Fetching::kWithRoom ? kCopy : kCopy - kFirst));
+  }
 }
 
 TEST(FitTest, TheSameAgain) {

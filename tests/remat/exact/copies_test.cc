@@ -36,10 +36,12 @@ Graph TinyStep(std::mt19937_64& random) {
   enum { kX, kY, kG, kM0, kM1, kW, kT };
   add("x", false, false, false), add("y", false, false, Draw(random, 0, 3) == 0), add("g", false, true, true);
   add("m0", true, true, false), add("m1", true, true, false), add("w", true, true, true), add("t", false, false, false);
+  // Copies may take most of the time, or operators.
+  const int64_t slower = Draw(random, 0, 2) == 0 ? 10 : 1;
   const auto run = [&](const char* name, std::vector<StorageId> reads, std::vector<StorageId> writes,
                        std::vector<StorageId> updates, Phase phase) {
     graph.operators.push_back({.name = name,
-                               .cost = Draw(random, 1, 30),
+                               .cost = slower * Draw(random, 1, 30),
                                .reads = std::move(reads),
                                .writes = std::move(writes),
                                .updates = std::move(updates),
