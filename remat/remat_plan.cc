@@ -366,10 +366,9 @@ class Planner {
   Bytes HeightOf(const Schedule& schedule) const {
     const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
-    constexpr int64_t kLimitNs = 3'000'000, kNsABlock = 10'000;
-    const Instance instance = ToInstance(outcome->residencies);
-    const int64_t limit = std::max(kLimitNs, kNsABlock * static_cast<int64_t>(instance.blocks.size()));
-    const PackResult result = hotpack::Pack(instance, {.time_limit_ns = limit, .target_height = budget_});
+    constexpr int64_t kLimitNs = 3'000'000;
+    const PackResult result =
+        hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .target_height = budget_});
     return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 

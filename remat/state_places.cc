@@ -123,14 +123,15 @@ class Trials {
 
  private:
   Nanoseconds LeastTimeOf(size_t count) const {
-    constexpr int kPoints = 4, kShare = 100;
+    constexpr int kPoints = 4;
+    constexpr int64_t kShareOfEach = 100;
     const Graph away = WithAway(graph_, slices_, count);
     const absl::StatusOr<TimeBound> bound = LeastTime(away, ValuesOf(away), options_.budget,
                                                       {.keeps_order = true,
                                                        .swap = true,
                                                        .machine = options_.machine,
                                                        .points = kPoints,
-                                                       .time_limit_ns = options_.time_limit_ns / kShare});
+                                                       .time_limit_ns = options_.time_limit_ns / kShareOfEach});
     return bound.ok() ? bound->time : INT64_MAX;
   }
 

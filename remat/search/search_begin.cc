@@ -49,6 +49,7 @@ void Search::State::Restart() {
       for (const double wait : {1.0, 0.5, 0.0}) {
         for (const Fetching fetching : kAllFetchings) {
           if (Elapsed() > 0.1) break;
+          if (IsFarBehind(fetching)) continue;
           Begin(nothing, {.wait = wait, .fetching = fetching, .copy_price = price});
         }
       }
@@ -105,7 +106,9 @@ void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
       decisions.ways[At(gap)] = GapAction::kOffload;
       bytes += static_cast<double>(BytesOf(gap));
     }
-    for (const Fetching fetching : kAllFetchings) Begin(decisions, {.fetching = fetching});
+    for (const Fetching fetching : kAllFetchings) {
+      if (!IsFarBehind(fetching)) Begin(decisions, {.fetching = fetching});
+    }
   }
 }
 
@@ -149,7 +152,9 @@ void Search::State::BeginOneByOne() {
     if (best_gap < 0) return;
     choice.ways[At(best_gap)] = best_way;
     now = best;
-    for (const Fetching fetching : kAllFetchings) Begin(choice, {.fetching = fetching});
+    for (const Fetching fetching : kAllFetchings) {
+      if (!IsFarBehind(fetching)) Begin(choice, {.fetching = fetching});
+    }
   }
 }
 

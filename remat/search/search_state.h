@@ -137,6 +137,11 @@ class Search::State {
   // Returns what a copy counts in comparisons (FitOptions::copy_price): one of a few numbers.
   double DrawCopyPrice();
 
+  // Whether the best plan that fetches so is much slower than the best one.
+  bool IsFarBehind(Fetching fetching) const {
+    const Standing& best = best_standing_[static_cast<size_t>(fetching)];
+    return best.IsThere() && 4 * (best.time - total_) > 5 * (best_.time - total_);
+  }
   Standing& BestStanding() { return best_standing_[static_cast<size_t>(now_.fetching)]; }
 
   // Holds values that the last plan recomputed although they had been used up at most `most` operators earlier.
