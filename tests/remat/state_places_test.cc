@@ -80,6 +80,20 @@ TEST_F(StatePlacesTest, WhatFitsInNoWayIsOneLine) {
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("every plan needs at least"));
 }
 
+// The first operator of backward needs so much that state on the device has to leave before it, and to return. With
+// seven slices on the host none has to.
+TEST_F(StatePlacesTest, PartsWithTheLeastBoundsAreTriedFirst) {
+  sliced_.graph.operators.front().workspace = 12 * kMib;
+  int rounds = 0;
+  const auto first_alone = [&](const std::vector<std::function<void()>>& tasks) {
+    if (rounds++ == 0) RunInTurn(tasks);
+  };
+  const absl::StatusOr<PlanWithState> plan = Plan(StatePlaces::kAuto, 21 * kMib + kMib / 2, first_alone);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GE(plan->host_slices, 6u);
+  EXPECT_GT(rounds, 1);
+}
+
 // Parts without a plan are no reason to give up while larger ones have one.
 TEST_F(StatePlacesTest, MoreIsOnTheHostWhereLessHasNoPlan) {
   // The least part leaves room for what any plan needs, and none for the temporary of the last slices.

@@ -323,6 +323,9 @@ TEST_F(PlanCommandTest, ASweepIsMonotoneAndDrawn) {
   const Outcome both = Plan({kGraph, "--sweep", "--budget", "15M"});
   EXPECT_EQ(both.code, 2);
   EXPECT_THAT(both.err, HasSubstr("--budget excludes --sweep"));
+  const Outcome state = Plan({kGraph, "--sweep", "--state", "host"});
+  EXPECT_EQ(state.code, 2);
+  EXPECT_THAT(state.err, HasSubstr("--state excludes --sweep"));
 }
 
 // Checkmate's optimum by a solver, compared with the search.

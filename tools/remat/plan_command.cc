@@ -94,8 +94,8 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
   command
       ->add_option(
           "--state", options->state,
-          "Where a recorded optimizer's state is between steps, with --swap: device, host, or as much of it on the "
-          "host as is needed (auto)")
+          "Where a recorded optimizer's state is between steps, with --swap: device, host, or the part of it on the "
+          "host that plans are fastest with (auto)")
       ->check(CLI::IsMember({"auto", "device", "host"}))
       ->capture_default_str();
   command->add_option("--time-limit", options->time_limit, "For the search")
@@ -106,7 +106,7 @@ void AddPlanCommand(CLI::App& app, const PlanActions& actions, int* exit_code) {
   AddForceFlag(command, &options->force);
   CLI::Option* sweep =
       command->add_flag("--sweep", options->sweep, "Plans for many budgets, as CSV; of --algorithm, or of all");
-  sweep->excludes("--budget")->excludes("--out");
+  sweep->excludes("--budget")->excludes("--out")->excludes("--state");
   command->add_option("--points", options->points, "Budgets of --sweep")
       ->check(CLI::Range(1, 1000))
       ->needs(sweep)
