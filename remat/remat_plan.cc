@@ -33,6 +33,7 @@ constexpr int64_t kShareToPolish = 20, kShareToPolishFew = 4;
 constexpr size_t kFew = 300;
 constexpr int64_t kShareForAll = 4;  // one such part of the time visits all plans, of small graphs
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
+constexpr int64_t kQuickPackNs = 3'000'000, kLooks = 50;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
 struct Packed {
@@ -186,13 +187,14 @@ class Planner {
   };
   void AddSearch(std::vector<const Decisions*> from) {
     constexpr int64_t kMin = 1'000'000;
+    const bool goes_on = !from.empty();
     const std::vector<Decisions> others = OthersDecisions();
     for (const Decisions& other : others) from.push_back(&other);
     const SearchTime time = {std::max(kMin, TimeLeft() - TimeToPolish())};
     if (!options_.swap) return AddSearchWithin(from, time);
     constexpr size_t kMax = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
     if (graph_.operators.size() > kMax) return AddSearchWithin(from, time);
-    const std::optional<Found> found = SearchWithCopies(from, {time.limit_ns / 2});
+    const std::optional<Found> found = SearchWithCopies(from, goes_on, {time.limit_ns / 2});
     if (found) {
       if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr)
         candidate->choice = found->choice;
@@ -261,33 +263,40 @@ class Planner {
         .swap = options_.swap,
         .seed = options_.seed,
         .time_limit_ns = std::max(TimeToPolish() / 2, TimeLeft()),
-        .passes = [this](const Schedule& polished) { return HeightOf(polished) <= budget_; }};
+        .passes = [this](const Schedule& polished) { return HeightOf(polished, kQuickPackNs) <= budget_; }};
     if (!Polish(in_arena_, options, &schedule)) return;
     if (Candidate* candidate = Add("search", std::move(schedule)); candidate != nullptr)
       candidate->choice = std::move(choice);
   }
   // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at
   // both, with all that may be live at once and with less, down to what every plan needs; and then goes on where the
-  // best was found. Nothing: no arena fits.
-  std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, const SearchTime& time) {
+  // best was found. `goes_on`: it begins with the given plans alone. Nothing: no arena fits.
+  std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, bool goes_on, const SearchTime& time) {
     constexpr int kLess[] = {0, 30, 60, 120, 250};  // thousandths of the budget
     constexpr int kLooking = std::size(kLess), kImproving = 3;
     const Bytes less = std::max<Bytes>(0, budget_ - Least());
     const size_t given = from.size();
     std::optional<Found> best;
+    std::optional<Decisions> before;  // the plan of the search before, whether its arena fits or not
     Bytes best_live = 0;
     bool hindered = false;  // what fits by what is live is much faster
     SearchOptions search = {.swap = true, .seed = options_.seed};
-    search.passes = [this](const Schedule& schedule) { return HeightOf(schedule) <= budget_; };
+    search.restart = !goes_on;
+    search.passes = [this](const Schedule& schedule) { return HeightOf(schedule, kQuickPackNs) <= budget_; };
+    // What a search has found at last is worth more of the packer's time.
+    const int64_t last_look_ns = std::clamp(options_.time_limit_ns / kLooks, kQuickPackNs, kMaxPackNs);
     const auto run = [&](Bytes live, int64_t limit_ns) {
       search.budget = live;
       search.time_limit_ns = std::max(limit_ns, time.limit_ns / 50);
       search.from = from;
+      if (before) search.from.push_back(&*before);
       Found found = search_.Run(search);
       ++search.seed;
       hindered = found.fits &&
                  (!found.passes || 2 * (found.time - TotalCost(graph_)) > 3 * (found.least_time - TotalCost(graph_)));
-      if (!found.fits || (best && found.time >= best->time) || (!found.passes && !search.passes(found.schedule)))
+      if (found.fits) before = found.choice;
+      if (!found.fits || (best && found.time >= best->time) ||
+          (!found.passes && HeightOf(found.schedule, last_look_ns) > budget_))
         return;
       best = std::move(found);
       best_live = live;
@@ -298,8 +307,8 @@ class Planner {
       const Bytes live = budget_ - std::min(less, budget_ / 1000 * kLess[i]);
       const int64_t share = (time.limit_ns * 6 / 10 - time.spent()) / (kLooking - i);
       if (live >= best_live || hindered) run(live, i == 0 ? 2 * share : share);
+      search.restart = false;
     }
-    search.restart = false;
     for (int i = 0; i < kImproving && best && best->time > TotalCost(graph_); ++i) {
       run(i % 2 == 0 ? best_live : best_live + (budget_ - best_live) / 2, time.left() / (kImproving - i));
     }
@@ -329,7 +338,7 @@ class Planner {
                               .swap = options_.swap,
                               .seed = options_.seed + static_cast<uint64_t>(round),
                               .time_limit_ns = share};
-      search.restart = improving == 0;
+      search.restart = improving == 0 && !(options_.swap && choice);
       search.from = from;
       if (choice) search.from = {&*choice};
       Found found = search_.Run(search);
@@ -363,12 +372,11 @@ class Planner {
   }
 
   // The arena's height, as far as a packer says at once.
-  Bytes HeightOf(const Schedule& schedule) const {
+  Bytes HeightOf(const Schedule& schedule, int64_t limit_ns) const {
     const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
-    constexpr int64_t kLimitNs = 3'000'000;
     const PackResult result =
-        hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .target_height = budget_});
+        hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = limit_ns, .target_height = budget_});
     return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -16,10 +17,9 @@ namespace {
 using std::chrono::steady_clock;
 using Slices = std::vector<std::vector<StorageId>>;
 
-constexpr size_t kAtOnce = 2;        // parts that are tried at the same time, if tasks can run so
-constexpr size_t kTrials = 6;        // parts that are tried at most
-constexpr int64_t kShare = 3;        // of the time limit: one for those at the same time, and one at least for the best
-constexpr Nanoseconds kHardly = 20;  // a plan hardly costs time that takes so small a part of the program's more
+constexpr size_t kAtOnce = 2;  // parts that are tried at the same time, if tasks can run so
+constexpr size_t kTrials = 6;  // parts that are tried at most
+constexpr int64_t kShare = 3;  // of the time limit: one for those at the same time, and one at least for the best
 
 bool Searches(RematAlgorithm algorithm) {
   return algorithm == RematAlgorithm::kAuto || algorithm == RematAlgorithm::kSearch;
@@ -43,6 +43,11 @@ struct Trial {
 struct Part {
   Nanoseconds least_time = 0;
   size_t count = 0;
+  // Whether its plans may be about as fast as those of a part with a lower bound.
+  bool IsNear(const Part& other) const {
+    constexpr double kNear = 1.03;
+    return static_cast<double>(least_time) <= kNear * static_cast<double>(other.least_time);
+  }
 };
 
 // Tries parts of the state, and keeps the fastest plan.
@@ -77,9 +82,9 @@ class Trials {
                      [](const Part& a, const Part& b) { return a.least_time < b.least_time; });
     return parts;
   }
-  // Tries these parts at the same time. `limit_ns`: of each search. `on`: they go on from the best plan, which is of
-  // the same part, each with another seed. Returns whether one is the best.
-  bool Run(const std::vector<size_t>& counts, int64_t limit_ns, bool on = false) {
+  // Tries these parts at the same time, equal ones with other seeds. `limit_ns`: of each search. They go on from the
+  // plans of the last call, of the same parts.
+  void Run(const std::vector<size_t>& counts, int64_t limit_ns) {
     ++rounds_;
     std::vector<Trial> trials(counts.size());
     std::vector<std::function<void()>> tasks;
@@ -87,29 +92,34 @@ class Trials {
       trials[i].graph = WithAway(graph_, slices_, counts[i]);
       trials[i].options = options_;
       trials[i].options.time_limit_ns = std::max<int64_t>(1, limit_ns);
-      if (on) trials[i].options.seed += i + 1;
-      trials[i].from = on && best_ && best_->plan.choice ? &*best_->plan.choice : nullptr;
+      trials[i].options.seed += static_cast<uint64_t>(rounds_ - 1) * kAtOnce;
+      if (i > 0 && counts[i] == counts[0]) trials[i].options.seed += i;
+      const auto before = last_.find(counts[i]);
+      trials[i].from = before != last_.end() && before->second.choice ? &*before->second.choice : nullptr;
       tasks.emplace_back([trial = &trials[i]] { trial->Run(); });
     }
     run_all_(tasks);
-    bool improved = false;
+    last_.clear();
     for (size_t i = 0; i < counts.size(); ++i) {
       absl::StatusOr<RematPlan>& plan = trials[i].plan;
       if (!plan.ok()) {
         if (why_.ok() || absl::IsInternal(plan.status())) why_ = plan.status();
-      } else if (!best_ || plan->outcome.time < best_->plan.outcome.time) {
-        best_ = {*std::move(plan), std::move(trials[i].graph), counts[i]};
-        improved = true;
+        continue;
       }
+      const auto [same, added] = last_.try_emplace(counts[i], *plan);
+      if (!added && plan->outcome.time < same->second.outcome.time) same->second = *plan;
+      if (!best_ || plan->outcome.time < best_->plan.outcome.time)
+        best_ = {*std::move(plan), std::move(trials[i].graph), counts[i]};
     }
-    return improved;
   }
-  bool HardlyCosts() const {
-    return best_ && best_->plan.outcome.time - best_->plan.baseline_time <= best_->plan.baseline_time / kHardly;
+  // Those of the last call that have plans go on, or the best one twice, for the rest of the time.
+  void GoOn() {
+    std::vector<size_t> counts;
+    for (const auto& [count, plan] : last_) counts.push_back(count);
+    counts.resize(kAtOnce, best_->host_slices);
+    Run(counts, left());
   }
   const std::optional<PlanWithState>& best() const { return best_; }
-  // Whether a plan of this part may be faster than the best one.
-  bool MayImprove(const Part& part) const { return !best_ || part.least_time < best_->plan.outcome.time; }
   int64_t left() const {
     const int64_t spent = std::chrono::nanoseconds(steady_clock::now() - begin_).count();
     return std::max<int64_t>(0, options_.time_limit_ns - spent);
@@ -141,8 +151,9 @@ class Trials {
   const RunTasks& run_all_;
   const steady_clock::time_point begin_;
   std::optional<PlanWithState> best_;
-  absl::Status why_;  // of the first part without a plan
-  int rounds_ = 0;    // calls of Run
+  std::map<size_t, RematPlan> last_;  // plans of the last call of Run, by part
+  absl::Status why_;                  // of the first part without a plan
+  int rounds_ = 0;                    // calls of Run
 };
 
 }  // namespace
@@ -167,18 +178,16 @@ absl::StatusOr<PlanWithState> MakePlanWithState(const Graph& graph, const Slices
     return trials.Answer();
   }
   const std::vector<Part> parts = trials.ByBound(fewest);
-  for (size_t next = 0; next < std::min(parts.size(), kTrials); next += kAtOnce) {
+  for (size_t next = 0; next < std::min(parts.size(), kTrials) && !trials.best();) {
     std::vector<size_t> counts;
-    for (size_t i = next; i < std::min(parts.size(), next + kAtOnce); ++i) {
-      if (trials.MayImprove(parts[i])) counts.push_back(parts[i].count);
-    }
-    const bool improved = !counts.empty() && trials.Run(counts, options.time_limit_ns / kShare);
-    if (trials.best() && !improved) break;
-    // Trials without a plan take longer than their limit: no reason to leave out what may have one.
-    if (trials.best() && (trials.HardlyCosts() || trials.left() <= options.time_limit_ns / kShare)) break;
+    const Part& first = parts[next];
+    for (; next < parts.size() && counts.size() < kAtOnce && parts[next].IsNear(first); ++next)
+      counts.push_back(parts[next].count);
+    counts.resize(kAtOnce, first.count);  // with another seed
+    trials.Run(counts, options.time_limit_ns / kShare);
   }
   if (trials.best()) {
-    trials.Run(std::vector<size_t>(kAtOnce, trials.best()->host_slices), trials.left(), true);
+    trials.GoOn();
   } else {  // the part with the most room, which must have its time
     trials.Run({most}, std::max(trials.left(), options.time_limit_ns / kShare));
   }

@@ -32,12 +32,12 @@ struct PlanWithState {
 };
 
 // MakeRematPlan() for a graph with its updates in `slices` (remat/core/update_slices.h). kAuto bounds times of plans
-// for so many slices as leave what any plan needs within the budget. It begins with the two of the least bounds, of
-// equal ones with fewer slices. It goes on to the next ones as long as plans become faster by them, and as they cost
-// more than a twentieth of the program's time. Two plans are made at a time, by `run_all`, which runs tasks and waits
-// for them, at the same time if it can. Each has a third of the time limit, and the best one the rest. The bound is of
-// plans with the same state on the host. Without state, copies or a budget, and for planners that do not know state on
-// the host: one plan, all state on the device. Thread-safe, if `run_all` is.
+// for so many slices as leave what any plan needs within the budget. It tries the two of the least bounds, of equal
+// ones with fewer slices, or only the first one if the other's bound is much higher. Where they have no plan, it tries
+// the next ones. Two plans are made at a time, by `run_all`, which runs tasks and waits for them, at the same time if
+// it can. Each has a third of the time limit, and then the rest of it. The bound is of plans with the same state on the
+// host. Without state, copies or a budget, and for planners that do not know state on the host: one plan, all state on
+// the device. Thread-safe, if `run_all` is.
 absl::StatusOr<PlanWithState> MakePlanWithState(const Graph& graph, const std::vector<std::vector<StorageId>>& slices,
                                                 StatePlaces places, const PlanOptions& options,
                                                 const RunTasks& run_all = RunInTurn);

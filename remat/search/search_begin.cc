@@ -57,6 +57,7 @@ void Search::State::Restart() {
     BeginBySwaps();
     BeginOneByOne();
     CopyLess(TimeSpent() + 0.1);
+    if (best_.fits && Elapsed() > 0.4) return;
   }
   if (IsDone()) return;
   BeginByCuts();  // first, because with a plan known the others give up early
