@@ -122,23 +122,7 @@ class Planner {
   std::string WhatNeeds(Bytes least) const {
     if (graph_.released_after.empty()) return "";  // not of a recorded step
     const LeastMoment moment = LeastMemoryAt(graph_, Swaps());
-    if (moment.bytes < least) return "";
-    std::string text = " (";
-    if (moment.op < 0) {
-      absl::StrAppend(&text, "at the beginning: ");
-    } else if (At(moment.op) == graph_.operators.size()) {
-      absl::StrAppend(&text, "at the end: ");
-    } else {
-      absl::StrAppend(&text, graph_.operators[At(moment.op)].name, ": ", moment.own, " of its own");
-    }
-    const char* separator = moment.own > 0 ? ", " : "";
-    const auto add = [&](const char* name, Bytes bytes) {
-      if (bytes > 0) absl::StrAppend(&text, std::exchange(separator, ", "), name, " ", bytes);
-    };
-    add("weights and state", moment.weights);
-    add("gradients and inputs", moment.others);
-    add("results", moment.results);
-    return text + ")";
+    return moment.bytes < least ? "" : absl::StrCat(" (", TextOf(graph_, moment), ")");
   }
   BoundOptions Bounds() const {
     return {.keeps_order = !graph_.released_after.empty(),  // a recorded program is carried out in its order

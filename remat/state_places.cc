@@ -19,7 +19,7 @@ using Slices = std::vector<std::vector<StorageId>>;
 
 constexpr size_t kAtOnce = 2;  // parts that are tried at the same time, if tasks can run so
 constexpr size_t kTrials = 6;  // parts that are tried at most
-constexpr int64_t kShare = 3;  // of the time limit: one for those at the same time, and one at least for the best
+constexpr int64_t kShare = 3;  // one such part of the time limit is for first plans, the rest to go on from them
 
 bool Searches(RematAlgorithm algorithm) {
   return algorithm == RematAlgorithm::kAuto || algorithm == RematAlgorithm::kSearch;

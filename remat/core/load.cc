@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "remat/core/values.h"
 
 namespace hotpack::remat {
@@ -112,5 +113,24 @@ std::vector<Bytes> LeastByOperator(const Graph& graph, bool swap) {
 }
 
 Bytes LeastMemory(const Graph& graph, bool swap) { return LeastMemoryAt(graph, swap).bytes; }
+
+std::string TextOf(const Graph& graph, const LeastMoment& moment) {
+  std::string text;
+  if (moment.op < 0) {
+    text = "at the beginning: ";
+  } else if (At(moment.op) == graph.operators.size()) {
+    text = "at the end: ";
+  } else {
+    text = absl::StrCat(graph.operators[At(moment.op)].name, ": ", moment.own, " of its own");
+  }
+  const char* separator = moment.own > 0 ? ", " : "";
+  const auto add = [&](const char* name, Bytes bytes) {
+    if (bytes > 0) absl::StrAppend(&text, std::exchange(separator, ", "), name, " ", bytes);
+  };
+  add("weights and state", moment.weights);
+  add("gradients and inputs", moment.others);
+  add("results", moment.results);
+  return text;
+}
 
 }  // namespace hotpack::remat

@@ -1,6 +1,7 @@
 // Resident bytes of a schedule, and a lower bound on the memory of any schedule.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "remat/core/simulator.h"
@@ -28,6 +29,9 @@ struct LeastMoment {
 //  - all given contents, at the beginning;
 //  - all kept contents, at the end.
 LeastMoment LeastMemoryAt(const Graph& graph, bool swap);
+
+// Returns the moment for a message: the operator, "at the beginning" or "at the end", and what is live then, in bytes.
+std::string TextOf(const Graph& graph, const LeastMoment& moment);
 
 // Returns by operator the bytes of LeastMemoryAt() while it runs. O(size of the graph).
 std::vector<Bytes> LeastByOperator(const Graph& graph, bool swap);

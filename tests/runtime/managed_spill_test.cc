@@ -249,7 +249,7 @@ TEST(Overcommit, AManagedBlockIsNotTakenForAPlannedOne) {
 // Runs `other` in a thread when `memory` gets its first call named `call`, and waits for it there, 100 ms at most.
 class MeanwhileAt {
  public:
-  MeanwhileAt(ManagedDeviceMemory* memory, const std::string& call, std::function<void()> other) {
+  MeanwhileAt(ManagedDeviceMemory* memory, const std::string& call, std::function<void()> other) : memory_(memory) {
     memory->SetHook([this, call, other = std::move(other)](const char* name) {
       if (name != call || begun_.exchange(true)) return;
       thread_ = std::thread([this, other] {
@@ -263,8 +263,10 @@ class MeanwhileAt {
     ASSERT_TRUE(begun_);
     thread_.join();
   }
+  ~MeanwhileAt() { memory_->SetHook({}); }  // the engine outlives this, and calls on its way out
 
  private:
+  ManagedDeviceMemory* const memory_;
   std::atomic<bool> begun_{false}, ended_{false};
   std::thread thread_;
 };

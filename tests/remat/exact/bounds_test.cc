@@ -294,7 +294,7 @@ TEST(BoundsTest, WhatIsUsedOnlyLaterIsAwayToo) {
   constexpr Nanoseconds kBehind = 10 + 500 + 10 + kOnHost / 10;  // "peak" and on; the second slice runs meanwhile
   EXPECT_EQ(best.time, kOnDevice / 10 + kBehind);
   EXPECT_LE(bound, best.time);
-  EXPECT_GT(bound, 300 + kBehind + 60) << "a part of x is made again, in the relaxation";
+  EXPECT_GT(bound, 300 + kBehind + 60) << "the relaxed bound makes a part of x again";
 }
 
 }  // namespace
