@@ -15,7 +15,6 @@
 #include "remat/search/search.h"
 #include "tests/remat/exact/brute_force.h"
 #include "tests/remat/small_graphs.h"
-#include "tests/runs.h"
 
 namespace hotpack::remat {
 namespace {
@@ -185,7 +184,8 @@ class CopiesTest : public ::testing::Test {
 
 TEST_F(CopiesTest, AgainstAllPlansOfTinyGraphs) {
   std::mt19937_64 random(static_cast<uint64_t>(Setting("HOTPACK_TEST_SEED", 26)));
-  const int graphs = std::max(6, Setting("HOTPACK_TEST_GRAPHS", testing::Runs(14)));
+  // As few with a sanitizer: of fewer steps none need have a loose bound.
+  const int graphs = Setting("HOTPACK_TEST_GRAPHS", 14);
   for (int i = 0; i < graphs; ++i) {
     SCOPED_TRACE(i);
     const bool step = i % 2 == 0;
@@ -201,9 +201,9 @@ TEST_F(CopiesTest, AgainstAllPlansOfTinyGraphs) {
   of_steps_.Print("steps with their state on the device");
   of_steps_with_state_away_.Print("steps with state on the host between them");
   EXPECT_GT(of_steps_with_state_away_.loose, 0) << "docs/research/plan_bounds.md says that the bound is loose there";
-  EXPECT_GT(counts_.compared, testing::Runs(20));
-  EXPECT_GT(counts_.copied, testing::Runs(15));
-  EXPECT_GT(counts_.bounded, testing::Runs(2));
+  EXPECT_GT(counts_.compared, 20);
+  EXPECT_GT(counts_.copied, 15);
+  EXPECT_GT(counts_.bounded, 2);
   EXPECT_EQ(counts_.proved, 3 * graphs);
   EXPECT_GT(counts_.equal, counts_.proved * 95 / 100);  // by the search alone
   EXPECT_LE(counts_.missed, counts_.proved / 50);
