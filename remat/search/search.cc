@@ -60,6 +60,7 @@ Found Search::State::Run(const SearchOptions& options) {
   is_new_ = false;
   looking_ = {};
   std::fill(std::begin(best_standing_), std::end(best_standing_), Standing{});
+  ForgetLeast();
   if (options.restart) Restart();
   for (const Decisions* from : options.from) {
     Begin(*from, {});

@@ -6,8 +6,8 @@
 //               - one pass of remat/search/budget_fit.h for each of several ways to compare values
 //               - one pass for each threshold of cost per byte: cheaper values are discarded, their sources are held
 //               - classes of similar layers
-//               - with copies to the host: parts of the values that wait long, and one by one the largest that wait
-//                 longest
+//               - with copies to the host: minimum cuts where most bytes are wanted, with what they hold beyond the
+//                 budget on the host; parts of the values that wait long; one by one the largest that wait longest
 //   improve     ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): keeps some
 //               discarded values or discards others, one by one, or the same gap of many similar layers at once. The
 //               fitter repairs the rest

@@ -4,12 +4,6 @@
 #include "remat/search/search_state.h"
 
 namespace hotpack::remat {
-namespace {
-
-constexpr Fetching kAllFetchings[] = {Fetching::kInTime, Fetching::kWithRoom, Fetching::kWhenIdle};
-
-}  // namespace
-
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
   constexpr int kMaxTimes = 100;  // in units of the program's time
@@ -37,23 +31,20 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
   }
   Standing standing = {std::move(choice), fitted.over, fitted.time, options.fetching, fitted.copies};
   Standing& best = best_standing_[static_cast<size_t>(options.fetching)];
-  if (standing.over == 0 && standing.time < best.time) best = standing;
+  if (standing.over == 0) {
+    Nanoseconds& least = least_[static_cast<size_t>(options.fetching)];
+    least = std::min(least, standing.time);
+    if (standing.time < best.time) best = standing;
+  }
   LookAt(standing);
   if (std::pair(standing.over, standing.time) < std::pair(now_.over, now_.time)) now_ = std::move(standing);
 }
 
 void Search::State::Restart() {
-  const Decisions nothing = NothingGoes(values_);
   if (options_->swap) {
-    for (const double price : {0.02, 0.3, 0.0, 0.1, 1.0}) {
-      for (const double wait : {1.0, 0.5, 0.0}) {
-        for (const Fetching fetching : kAllFetchings) {
-          if (Elapsed() > 0.1) break;
-          if (IsFarBehind(fetching)) continue;
-          Begin(nothing, {.wait = wait, .fetching = fetching, .copy_price = price});
-        }
-      }
-    }
+    BeginByCutWithCopies();
+    ForgetLeast();  // where cuts are good with one way to fetch, other plans may be with another
+    BeginByCopyPrices();
     BeginBySwaps();
     BeginOneByOne();
     CopyLess(TimeSpent() + 0.1);
@@ -61,6 +52,7 @@ void Search::State::Restart() {
   }
   if (IsDone()) return;
   BeginByCuts();  // first, because with a plan known the others give up early
+  const Decisions nothing = NothingGoes(values_);
   for (const double wait : {0.5, 1.5, 0.0, 1.0, 0.25, 0.75}) {
     Begin(nothing, {.wait = wait});
     if (Elapsed() > 0.7 && best_.fits) return;
@@ -75,88 +67,6 @@ bool Search::State::Crosses(GapId gap) const {
   if (of.after < 0 || At(of.before) >= graph_.operators.size()) return false;
   return graph_.operators[At(of.after)].phase == Phase::kForward &&
          graph_.operators[At(of.before)].phase != Phase::kForward;
-}
-
-void Search::State::BeginBySwaps() {
-  for (const bool given : {false, true}) {
-    std::vector<GapId> gaps;
-    Bytes all = 0;
-    for (GapId gap : can_go_) {
-      const bool is_given = values_.values[At(values_.gaps[At(gap)].value)].maker < 0;
-      if ((is_given && !given) || !IsLong(gap, 64) || !fitter_.CanSwap(gap)) continue;
-      gaps.push_back(gap);
-      all += BytesOf(gap);
-    }
-    for (const bool longest : {false, true}) {
-      std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {
-        const Gap &one = values_.gaps[At(a)], &other = values_.gaps[At(b)];
-        return longest ? one.before - one.after > other.before - other.after : one.after < other.after;
-      });
-      BeginBySwapsOf(gaps, all);
-    }
-  }
-}
-
-void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
-  constexpr int kParts = 16;
-  for (int part = kParts; part >= 1 && Elapsed() < 0.4; --part) {  // larger parts fit sooner
-    Decisions decisions = NothingGoes(values_);
-    double bytes = 0;
-    for (GapId gap : gaps) {
-      if (bytes * kParts > static_cast<double>(all) * part) break;
-      decisions.ways[At(gap)] = GapAction::kOffload;
-      bytes += static_cast<double>(BytesOf(gap));
-    }
-    for (const Fetching fetching : kAllFetchings) {
-      if (!IsFarBehind(fetching)) Begin(decisions, {.fetching = fetching});
-    }
-  }
-}
-
-void Search::State::BeginOneByOne() {
-  constexpr double kShare = 0.2;  // of the time
-  const double until = TimeSpent() + kShare;
-  constexpr std::ptrdiff_t kMax = 64;
-  std::vector<GapId> gaps = can_go_;
-  const auto weight = [this](GapId gap) {
-    const Gap& of = values_.gaps[At(gap)];
-    return static_cast<double>(BytesOf(gap)) * (of.before - of.after);
-  };
-  const auto end = gaps.begin() + std::min(kMax, static_cast<std::ptrdiff_t>(gaps.size()));
-  std::partial_sort(gaps.begin(), end, gaps.end(), [&](GapId a, GapId b) { return weight(a) > weight(b); });
-  gaps.erase(end, gaps.end());
-  FitOptions options;
-  options.budget = options_->budget;
-  options.may_evict = false;
-  Decisions choice = NothingGoes(values_), done = choice;
-  BudgetFit now = fitter_.Fit(options, &done);
-  while (now.over > 0) {
-    double best_score = 0;
-    BudgetFit best;
-    GapId best_gap = -1;
-    GapAction best_way = GapAction::kKeep;
-    options.max_over = now.over;
-    for (GapId gap : gaps) {
-      if (choice.ways[At(gap)] != GapAction::kKeep) continue;
-      for (const GapAction way : {GapAction::kOffload, GapAction::kRecompute}) {
-        if (TimeSpent() > until) return;
-        if (!(way == GapAction::kOffload ? fitter_.CanSwap(gap) : fitter_.CanGo(gap))) continue;
-        done = choice;
-        done.ways[At(gap)] = way;
-        const BudgetFit fitted = fitter_.Fit(options, &done);
-        if (fitted.over >= now.over) continue;
-        const double score = static_cast<double>(now.over - fitted.over) /
-                             static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
-        if (score > best_score) best_score = score, best = fitted, best_gap = gap, best_way = way;
-      }
-    }
-    if (best_gap < 0) return;
-    choice.ways[At(best_gap)] = best_way;
-    now = best;
-    for (const Fetching fetching : kAllFetchings) {
-      if (!IsFarBehind(fetching)) Begin(choice, {.fetching = fetching});
-    }
-  }
 }
 
 void Search::State::BeginByClasses() {

@@ -3,8 +3,10 @@
 //   search.cc         rounds of changes
 //   search_begin.cc   plans to begin with
 //   search_cuts.cc    plans to begin with, from minimum cuts
+//   search_copies.cc  plans to begin with that copy to the host
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <tuple>
@@ -28,6 +30,7 @@ class Search::State {
   State(const Graph& graph, const Values& values, const Machine& machine)
       : graph_(graph),
         values_(values),
+        machine_(machine),
         fitter_(graph, values, machine),
         total_(TotalCost(graph)),
         hold_(values.gaps.size()) {}
@@ -79,6 +82,20 @@ class Search::State {
   bool Passes(const Recipe& recipe);
   void Begin(const Decisions& asked, FitOptions options);
   void Restart();
+
+  // Begins with the minimum cuts where most bytes are wanted, those first that are estimated to be fastest. What a cut
+  // holds beyond the budget is copied to the host: what is used last, or what is made first.
+  void BeginByCutWithCopies();
+  // The operator at which most bytes are wanted or resident.
+  OperatorId MostWanted() const;
+  // The gaps of these values around the operator, in which they may be copied to the host and back.
+  std::vector<GapId> GapsOver(OperatorId at, const std::vector<ValueId>& values) const;
+  bool IsAway(GapId gap) const {
+    return graph_.storages[At(values_.values[At(values_.gaps[At(gap)].value)].storage)].away;
+  }
+
+  // Begins with what the fitter evicts, for each of a few prices of copies.
+  void BeginByCopyPrices();
 
   // Begins with copies to the host of parts of the long gaps. The gaps are those of values made in the step, or of
   // given values too. Their order is by the time they were made, or by length.
@@ -137,11 +154,13 @@ class Search::State {
   // Returns what a copy counts in comparisons (FitOptions::copy_price): one of a few numbers.
   double DrawCopyPrice();
 
-  // Whether the best plan that fetches so is much slower than the best one.
+  // Whether the fastest plan to begin with that fetches so is much slower than another one.
   bool IsFarBehind(Fetching fetching) const {
-    const Standing& best = best_standing_[static_cast<size_t>(fetching)];
-    return best.IsThere() && 4 * (best.time - total_) > 5 * (best_.time - total_);
+    const Nanoseconds least = *std::min_element(std::begin(least_), std::end(least_));
+    const Nanoseconds own = least_[static_cast<size_t>(fetching)];
+    return own < INT64_MAX && 4 * (own - total_) > 5 * (least - total_);
   }
+  void ForgetLeast() { std::fill(std::begin(least_), std::end(least_), INT64_MAX); }
   Standing& BestStanding() { return best_standing_[static_cast<size_t>(now_.fetching)]; }
 
   // Holds values that the last plan recomputed although they had been used up at most `most` operators earlier.
@@ -169,6 +188,7 @@ class Search::State {
 
   const Graph& graph_;
   const Values& values_;
+  const Machine machine_;
   BudgetFitter fitter_;
   const Nanoseconds total_;  // of all operators
   // The value of SearchOptions::swap for which `can_go_` and `classes_` are; -1: none.
@@ -187,6 +207,7 @@ class Search::State {
   Standing passed_;  // the best plan that passes
   Standing now_;
   Standing best_standing_[kFetchings];  // by Fetching
+  Nanoseconds least_[kFetchings];       // by Fetching: of plans to begin with
   std::vector<bool> hold_;              // by gap, in the current step
   std::vector<GapId> gone_, held_, alike_;
   std::vector<ValueId> open_;

@@ -11,6 +11,7 @@
 #include "remat/chen/segments.h"
 #include "remat/core/load.h"
 #include "remat/core/verifier.h"
+#include "remat/exact/bounds.h"
 #include "tests/remat/small_graphs.h"
 #include "tests/runs.h"
 
@@ -129,6 +130,52 @@ TEST(SearchTest, CopiesNoMoreThanItHasTo) {
         search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .restart = false});
     EXPECT_EQ(less.time, TotalCost(graph));
     EXPECT_EQ(Copies(less.schedule), gone);
+  }
+}
+
+// A chain of layers with parameters, then their updates. The state of every other one is on the host between steps.
+Graph StepWithState(int layers) {
+  Graph graph = Chain(layers);
+  for (size_t i = 0; i < graph.storages.size(); ++i)
+    graph.storages[i].bytes = 100 + 37 * static_cast<Bytes>(i * 7 % 11);
+  for (size_t i = 0; i < graph.operators.size(); ++i) {
+    graph.operators[i].cost = i % 3 == 0 ? 400 : 20 + static_cast<Nanoseconds>(i * 5 % 7);
+    graph.operators[i].phase = i < At(layers) ? Phase::kForward : Phase::kBackward;
+  }
+  graph.operators[At(layers)].workspace = 1000;
+  const auto add = [&](const char* name, Bytes bytes, bool given, bool held) {
+    graph.storages.push_back({.name = name, .bytes = bytes, .given = given, .kept = true});
+    graph.storages.back().held = graph.storages.back().movable = held;
+    return static_cast<StorageId>(graph.storages.size()) - 1;
+  };
+  for (int i = 0; i < layers; ++i) {
+    const StorageId w = add("w", 300, true, true), g = add("g", 300, false, true), m = add("m", 600, true, false);
+    graph.storages[At(m)].away = i % 2 == 0;
+    Operator &forward = graph.operators[At(i)], &backward = graph.operators[At(2 * layers - i)];
+    forward.reads.push_back(w);
+    backward.reads.push_back(w);
+    backward.writes.push_back(g);
+    graph.operators.push_back({.name = "update", .cost = 10, .reads = {g}, .updates = {m, w}, .phase = Phase::kUpdate});
+  }
+  return graph;
+}
+
+TEST(SearchTest, BeginsWithWhatACutHolds) {
+  const Graph graph = StepWithState(40);
+  ASSERT_TRUE(Check(graph).ok()) << Check(graph);
+  const Values values = ValuesOf(graph);
+  const Bytes budget = LeastMemory(graph, true);
+  for (const double speed : {0.5, 1.0, 2.0, 4.0}) {
+    SCOPED_TRACE(speed);
+    const Machine machine = {.bytes_per_ns_to_host = speed, .bytes_per_ns_to_device = speed};
+    const absl::StatusOr<TimeBound> bound =
+        LeastTime(graph, values, budget, {.keeps_order = true, .swap = true, .machine = machine});
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    Search search(graph, values, machine);
+    const Found found = search.Run({.budget = budget, .swap = true, .steps = 1});
+    ASSERT_TRUE(found.fits);
+    EXPECT_EQ(Verify(graph, found.schedule), "");
+    EXPECT_LE(static_cast<double>(found.time), 1.05 * static_cast<double>(bound->time));
   }
 }
 
