@@ -93,6 +93,7 @@ class Planner {
       if (has_time) AddOthers();
       AddSearch(from);
       if (!has_time && FastestThatFits() == candidates_.end()) AddOthers();
+      if (FastestThatFits() == candidates_.end()) AddCopying();
       AddPolished();
     }
     return Fastest();
@@ -200,6 +201,12 @@ class Planner {
     constexpr size_t kMax = 3000;  // operators: of larger graphs they take too long
     if (options_.algorithm == RematAlgorithm::kAuto || HasStateAway() || graph_.operators.size() > kMax) return;
     for (const RematAlgorithm other : kOthers) AddPlanner(TraitsOf(other), "search");
+  }
+  // Planners that copy whatever they can have a plan where others have none.
+  void AddCopying() {
+    if (options_.algorithm == RematAlgorithm::kAuto || !options_.swap || HasStateAway()) return;
+    for (const RematAlgorithm other : {RematAlgorithm::kSuperNeurons, RematAlgorithm::kTflms})
+      AddPlanner(TraitsOf(other), "search");
   }
   std::vector<Decisions> OthersDecisions() const {
     std::vector<Decisions> found;

@@ -51,6 +51,34 @@ class TorchBudgetTest(unittest.TestCase):
         self.assertEqual(floor_of((line.format("more than "),)), (3 << 29, True))
         self.assertEqual(floor_of(("hotpack: held at most 1.5 GiB",)), (0, False))
 
+    def test_a_run_that_fails_is_a_line_among_others(self):
+        simulated = load("budget_simulated")
+
+        class Fails:
+            """Not without a budget, and not with half of what PyTorch reserves."""
+
+            def run(self, job, allocator, budget=None):
+                if allocator == "default":
+                    return simulated.Cell({}, {"torch_reserved_peak": 100 << 20, "device_step_ms": None})
+                if budget == str(50 << 20):
+                    raise simulated.Failure("ended after 900 s")
+                stats = dict.fromkeys(("plan_lower_bound", "requests_steady", "reserved_steady", "reserved_peak"), 0)
+                budgets = dict.fromkeys(("moved_bytes", "recomputed_bytes", "predicted_peak", "least_time", "predicted_time",
+                                         "measured_time"), 0)
+                return simulated.Cell({}, {"hotpack": budgets}, stats, reports=0)
+
+        options = simulated.parse(["--shares", "60,50,40"])
+        lines = list(simulated.rows(Fails(), simulated.Job("vit", ()), options))
+        self.assertEqual([good for _, good in lines], [True, False, True])
+        self.assertRegex(lines[1][0], r"^vit +search +50 % FAILED: ended after 900 s$")
+
+        class NeverRuns:
+            def run(self, job, allocator, budget=None):
+                raise simulated.Failure("cannot be imported")
+
+        self.assertEqual(list(simulated.rows(NeverRuns(), simulated.Job("vit", ()), options)),
+                         [("vit               FAILED without a budget: cannot be imported", False)])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -63,6 +63,24 @@ TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
   EXPECT_LE(ours->outcome.time, simple->outcome.time);
 }
 
+// One that copies whatever it can has a plan where a search of so little time has none.
+TEST(PlansTest, TheSearchHasAPlanWherePlannersThatCopyHaveOne) {
+  const absl::StatusOr<Graph> graph = Generate("resnet:50,batch=32");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  PlanOptions options;
+  options.time_limit_ns = 1'000'000;
+  options.budget = 870'000'000;
+  options.swap = true;
+  options.algorithm = RematAlgorithm::kSuperNeurons;
+  const absl::StatusOr<RematPlan> simple = MakeRematPlan(*graph, options);
+  ASSERT_TRUE(simple.ok()) << simple.status();
+  options.algorithm = RematAlgorithm::kSearch;
+  const absl::StatusOr<RematPlan> ours = MakeRematPlan(*graph, options);
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  EXPECT_LE(ours->arena, options.budget);
+  EXPECT_EQ(ours->algorithm, "search");
+}
+
 // All of its plans are visited: the bound is the plan's own time, above what cuts prove. Nothing else is tried.
 TEST(PlansTest, OfASmallStepNoPlanIsFaster) {
   const Graph graph = SliceUpdates(UpdateStep(2, 1 << 20), 0).graph;

@@ -88,10 +88,11 @@ class ResultsCase(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def run_it(self, *arguments: str, code: int = 0) -> str:
+    def run_it(self, *arguments: str, code: int = 0, printed: str = "") -> str:
+        """printed: on stdout, although it fails."""
         done = subprocess.run([sys.executable, str(ROOT / "tools" / "results"), "--root", str(self.root), *arguments],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         if code == 2:
-            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+            self.assertEqual((done.stdout, done.stderr.count("\n")), (printed, 1), done.stderr)
         return done.stdout + done.stderr

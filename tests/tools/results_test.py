@@ -163,7 +163,7 @@ class PagesTest(ResultsCase):
         self.put("said", kept)
         self.run_it()
         self.assertIn("```\n$KEPT_FOLDER/x two words\n```", page.read_text())
-        self.run_it("--keep", "fails", "--", "false", code=2)
+        self.run_it("--keep", "fails", "--", "sh", "-c", "echo a row; false", code=2, printed="a row\n")
         self.assertFalse((self.root / "bench" / "results" / "fails.json").exists())
 
     def test_a_table_that_a_program_wrote(self):
