@@ -85,10 +85,9 @@ class Planner {
                                    options_.machine)
                          .schedule);
     if (budget <= 0) return Fastest();  // the unmodified step
-    for (const PlannerTraits& planner : kPlanners) {
-      if (!away && FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner, planner.name);
-    }
-    if (Runs(TraitsOf(RematAlgorithm::kSearch)) && !AddFastestOfAll()) {  // last: it gets the rest of the time
+    const bool searches = Runs(TraitsOf(RematAlgorithm::kSearch)), at_last = searches && IsLarge();
+    if (!at_last) AddPlanners();
+    if (searches && !AddFastestOfAll()) {  // it gets the rest of the time
       const bool has_time = HasTimeForOthers();
       if (has_time) AddOthers();
       AddSearch(from);
@@ -96,6 +95,7 @@ class Planner {
       if (FastestThatFits() == candidates_.end()) AddCopying();
       AddPolished();
     }
+    if (at_last && FastestThatFits() == candidates_.end()) AddPlanners();
     return Fastest();
   }
 
@@ -151,6 +151,13 @@ class Planner {
     return planner.in_auto == InAuto::kAlways || (planner.in_auto == InAuto::kWithCopies && options_.swap);
   }
   // A planner bounds the live bytes. Where its arena exceeds the budget, it runs again with less.
+  // All that know what the graph has, and that the options ask for, except the search.
+  void AddPlanners() {
+    for (const PlannerTraits& planner : kPlanners) {
+      if (!HasStateAway() && FunctionOf(planner.algorithm) != nullptr && Runs(planner))
+        AddPlanner(planner, planner.name);
+    }
+  }
   void AddPlanner(const PlannerTraits& planner, const char* name) {
     // Most of the time is the search's, where it runs.
     const int64_t limit_ns = options_.time_limit_ns / (options_.algorithm == planner.algorithm ? 1 : kShareOfOthers);
@@ -192,14 +199,18 @@ class Planner {
   // to its own. They know no time limit: where they would take much of it, they only plan if the search has found none.
   static constexpr RematAlgorithm kOthers[] = {RematAlgorithm::kChen, RematAlgorithm::kKnapsack};
 
+  // Of larger graphs they take too long.
+  bool IsLarge() const {
+    constexpr size_t kMost = 3000;  // operators
+    return graph_.operators.size() > kMost;
+  }
   bool HasTimeForOthers() const {
     constexpr int64_t kNsASquare = 500, kShare = 3;  // measured, of the operators' square; one part of the time limit
     const auto operators = static_cast<int64_t>(graph_.operators.size());
     return kNsASquare * operators * operators <= options_.time_limit_ns / kShare;
   }
   void AddOthers() {
-    constexpr size_t kMax = 3000;  // operators: of larger graphs they take too long
-    if (options_.algorithm == RematAlgorithm::kAuto || HasStateAway() || graph_.operators.size() > kMax) return;
+    if (options_.algorithm == RematAlgorithm::kAuto || HasStateAway() || IsLarge()) return;
     for (const RematAlgorithm other : kOthers) AddPlanner(TraitsOf(other), "search");
   }
   // Planners that copy whatever they can have a plan where others have none.
