@@ -65,12 +65,15 @@ TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
 
 // Other planners would take most of the time, and the search little.
 TEST(PlansTest, OfALargeStepTheSearchHasTheTime) {
-  const absl::StatusOr<Graph> graph = Generate("lstm:4x1024,batch=64,steps=100");
+#ifdef HOTPACK_SANITIZED
+  GTEST_SKIP() << "the search finds no plan in so little time with a sanitizer";
+#endif
+  const absl::StatusOr<Graph> graph = Generate("lstm:4x1024,batch=64,steps=32");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  ASSERT_GT(graph->operators.size(), 10'000u);
+  ASSERT_GT(graph->operators.size(), 3000u);
   PlanOptions options;
-  options.budget = 1'000'000'000;
-  options.time_limit_ns = 2'000'000'000;
+  options.budget = Simulate(*graph, Baseline(*graph))->live_peak * 80 / 100;
+  options.time_limit_ns = 500'000'000;
   const absl::StatusOr<RematPlan> all = MakeRematPlan(*graph, options);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(all->algorithm, "search");
