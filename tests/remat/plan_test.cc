@@ -63,22 +63,6 @@ TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
   EXPECT_LE(ours->outcome.time, simple->outcome.time);
 }
 
-// Other planners would take most of the time, and the search little.
-TEST(PlansTest, OfALargeStepTheSearchHasTheTime) {
-#ifdef HOTPACK_SANITIZED
-  GTEST_SKIP() << "the search finds no plan in so little time with a sanitizer";
-#endif
-  const absl::StatusOr<Graph> graph = Generate("lstm:4x1024,batch=64,steps=32");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  ASSERT_GT(graph->operators.size(), 3000u);
-  PlanOptions options;
-  options.budget = Simulate(*graph, Baseline(*graph))->live_peak * 80 / 100;
-  options.time_limit_ns = 500'000'000;
-  const absl::StatusOr<RematPlan> all = MakeRematPlan(*graph, options);
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->algorithm, "search");
-}
-
 // One that copies whatever it can has a plan where a search of so little time has none.
 TEST(PlansTest, TheSearchHasAPlanWherePlannersThatCopyHaveOne) {
   const absl::StatusOr<Graph> graph = Generate("resnet:50,batch=32");
