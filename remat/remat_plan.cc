@@ -150,7 +150,6 @@ class Planner {
     if (options_.algorithm != RematAlgorithm::kAuto) return options_.algorithm == planner.algorithm;
     return planner.in_auto == InAuto::kAlways || (planner.in_auto == InAuto::kWithCopies && options_.swap);
   }
-  // A planner bounds the live bytes. Where its arena exceeds the budget, it runs again with less.
   // All that know what the graph has, and that the options ask for, except the search.
   void AddPlanners() {
     for (const PlannerTraits& planner : kPlanners) {
@@ -158,6 +157,7 @@ class Planner {
         AddPlanner(planner, planner.name);
     }
   }
+  // A planner bounds the live bytes. Where its arena exceeds the budget, it runs again with less.
   void AddPlanner(const PlannerTraits& planner, const char* name) {
     // Most of the time is the search's, where it runs.
     const int64_t limit_ns = options_.time_limit_ns / (options_.algorithm == planner.algorithm ? 1 : kShareOfOthers);

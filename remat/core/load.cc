@@ -112,6 +112,21 @@ std::vector<Bytes> LeastByOperator(const Graph& graph, bool swap) {
   return bytes;
 }
 
+std::vector<Bytes> WantedByOperator(const Graph& graph, const Values& values) {
+  const auto operators = static_cast<OperatorId>(graph.operators.size());
+  std::vector<Bytes> wanted(static_cast<size_t>(operators) + 1);
+  for (const Value& value : values.values) {
+    const OperatorId last = value.left ? operators - 1 : value.uses.empty() ? value.maker : value.uses.back();
+    if (last < 0) continue;
+    wanted[static_cast<size_t>(std::max(value.maker, 0))] += graph.storages[static_cast<size_t>(value.storage)].bytes;
+    wanted[static_cast<size_t>(last) + 1] -= graph.storages[static_cast<size_t>(value.storage)].bytes;
+  }
+  wanted.pop_back();
+  for (size_t i = 1; i < wanted.size(); ++i) wanted[i] += wanted[i - 1];
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += graph.operators[i].workspace;
+  return wanted;
+}
+
 Bytes LeastMemory(const Graph& graph, bool swap) { return LeastMemoryAt(graph, swap).bytes; }
 
 std::string TextOf(const Graph& graph, const LeastMoment& moment) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "remat/core/simulator.h"
+#include "remat/core/values.h"
 
 namespace hotpack::remat {
 
@@ -35,6 +36,10 @@ std::string TextOf(const Graph& graph, const LeastMoment& moment);
 
 // Returns by operator the bytes of LeastMemoryAt() while it runs. O(size of the graph).
 std::vector<Bytes> LeastByOperator(const Graph& graph, bool swap);
+
+// Returns by operator the bytes of all values that are made by then and used then or later, or kept, and its workspace:
+// what is live if nothing leaves. O(values + operators).
+std::vector<Bytes> WantedByOperator(const Graph& graph, const Values& values);
 
 // Returns LeastMemoryAt() in bytes.
 Bytes LeastMemory(const Graph& graph, bool swap);

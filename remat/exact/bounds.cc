@@ -18,14 +18,7 @@ constexpr int64_t kBranchedOperators = 40'000;
 // resident, if they exceed the budget; with `swap` also that at which most bytes cannot be recomputed. Ascending.
 std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points, bool swap = false) {
   const auto operators = static_cast<OperatorId>(graph.operators.size());
-  std::vector<Bytes> load(static_cast<size_t>(operators) + 1);
-  for (const Value& value : values.values) {
-    const OperatorId last = value.left ? operators - 1 : value.uses.empty() ? value.maker : value.uses.back();
-    if (last < 0) continue;
-    load[static_cast<size_t>(std::max(value.maker, 0))] += graph.storages[static_cast<size_t>(value.storage)].bytes;
-    load[static_cast<size_t>(last) + 1] -= graph.storages[static_cast<size_t>(value.storage)].bytes;
-  }
-  for (size_t i = 1; i < load.size(); ++i) load[i] += load[i - 1];
+  const std::vector<Bytes> wanted = WantedByOperator(graph, values);
   const std::vector<Bytes> unique = swap ? LeastByOperator(graph, false) : std::vector<Bytes>();
   std::vector<OperatorId> found;
   for (int p = 0; p < points; ++p) {
@@ -34,8 +27,7 @@ std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes b
     OperatorId best = -1;
     Bytes most = budget;
     for (OperatorId op = begin; op < end; ++op) {
-      const Bytes here = load[static_cast<size_t>(op)] + graph.operators[static_cast<size_t>(op)].workspace;
-      if (here > most) most = here, best = op;
+      if (wanted[static_cast<size_t>(op)] > most) most = wanted[static_cast<size_t>(op)], best = op;
     }
     if (best >= 0) found.push_back(best);
     if (unique.empty() || begin == end) continue;

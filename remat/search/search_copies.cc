@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "remat/core/load.h"
 #include "remat/search/search_state.h"
 
 namespace hotpack::remat {
@@ -66,28 +67,13 @@ class CornersNearBest {
 
 }  // namespace
 
-OperatorId Search::State::MostWanted() const {
-  const size_t end = graph_.operators.size();
-  std::vector<Bytes> wanted(end + 1);
-  for (const Value& value : values_.values) {
-    const OperatorId last = value.left           ? static_cast<OperatorId>(end) - 1
-                            : value.uses.empty() ? value.maker
-                                                 : value.uses.back();
-    if (last < 0) continue;
-    wanted[At(std::max(value.maker, 0))] += graph_.storages[At(value.storage)].bytes;
-    wanted[At(last) + 1] -= graph_.storages[At(value.storage)].bytes;
-  }
-  for (size_t i = 1; i < end; ++i) wanted[i] += wanted[i - 1];
-  for (size_t i = 0; i < end; ++i) wanted[i] += graph_.operators[i].workspace;
-  return static_cast<OperatorId>(std::max_element(wanted.begin(), wanted.end() - 1) - wanted.begin());
-}
-
 void Search::State::BeginByCutWithCopies() {
   constexpr double kShare = 0.2;  // of the time
   constexpr int kMostCorners = 8;
   if (can_go_.empty()) return;
   const double until = Elapsed() + kShare;
-  const OperatorId at = MostWanted();
+  const std::vector<Bytes> wanted = WantedByOperator(graph_, values_);
+  const auto at = static_cast<OperatorId>(std::max_element(wanted.begin(), wanted.end()) - wanted.begin());
   PointCut cut(graph_, values_, RunOrder(graph_, values_, true), at, static_cast<OperatorId>(graph_.operators.size()));
   double before = 0, on_host = 0;
   for (OperatorId op = 0; op <= at; ++op) before += static_cast<double>(graph_.operators[At(op)].cost);

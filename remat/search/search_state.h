@@ -86,8 +86,6 @@ class Search::State {
   // Begins with the minimum cuts where most bytes are wanted, those first that are estimated to be fastest. What a cut
   // holds beyond the budget is copied to the host: what is used last, or what is made first.
   void BeginByCutWithCopies();
-  // The operator at which most bytes are wanted or resident.
-  OperatorId MostWanted() const;
   // The gaps of these values around the operator, in which they may be copied to the host and back.
   std::vector<GapId> GapsOver(OperatorId at, const std::vector<ValueId>& values) const;
   bool IsAway(GapId gap) const {

@@ -12,6 +12,7 @@
 #include "remat/planner_list.h"
 #include "remat/remat_plan.h"
 #include "tests/remat/small_graphs.h"
+#include "tests/support/sanitized.h"
 
 namespace hotpack::remat {
 namespace {
@@ -61,6 +62,21 @@ TEST(PlansTest, TheSearchHasAPlanWhereSimplerPlannersHaveOne) {
   ASSERT_TRUE(ours.ok()) << ours.status();
   EXPECT_EQ(ours->algorithm, "search");
   EXPECT_LE(ours->outcome.time, simple->outcome.time);
+}
+
+// Other planners would take several times the time limit, and leave none for the search.
+TEST(PlansTest, OfALargeStepTheSearchHasTheTime) {
+#ifdef HOTPACK_SANITIZED
+  GTEST_SKIP() << "with a sanitizer the search finds no plan in this time";
+#endif
+  const absl::StatusOr<Graph> graph = Generate("lstm:4x1024,batch=64,steps=100");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  PlanOptions options;
+  options.budget = Simulate(*graph, Baseline(*graph))->live_peak * 64 / 100;
+  options.time_limit_ns = 4'000'000'000;
+  const absl::StatusOr<RematPlan> plan = MakeRematPlan(*graph, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->algorithm, "search");
 }
 
 // One that copies whatever it can has a plan where a search of so little time has none.
