@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t kFirstMarks = 3;  // of the run: a job may change meanwhile, for its own reasons
 constexpr double kPoor = 0.95;       // of an iteration's requests: a script that serves less is of little use
 constexpr int kPoorMarks = 2;        // more than better ones
-constexpr uint64_t kJudged = 12;     // iterations whose requests are judged together
+constexpr uint64_t kJudged = 12;     // iterations whose requests are judged together, at most
 constexpr double kWell = 0.995;      // an iteration served as well as that has nothing to teach
 constexpr double kHopeless = 0.5;
 constexpr int kHopelessMarks = 16;                 // in a row
@@ -57,7 +57,7 @@ bool EnvelopeServer::NoteMark(uint64_t count, bool planning) {
   return false;
 }
 
-// Returns whether scripts serve too little of the job: of most iterations, or of the few that have many requests. The
+// Returns whether scripts serve too little of the job: of most iterations, or of one that has many requests. The
 // first of those that are judged together is served well: by then scripts have been planned.
 bool EnvelopeServer::JudgeScripts(uint64_t asked, uint64_t planned) {
   served_well_ = served_well_ || ServesWell();
@@ -66,7 +66,7 @@ bool EnvelopeServer::JudgeScripts(uint64_t asked, uint64_t planned) {
   if (judged_marks_ == 0 && !ServesWell()) return false;
   judged_requests_ += asked;
   judged_planned_ += planned;
-  if (++judged_marks_ < kJudged) return false;
+  if (++judged_marks_ < kJudged && ServesWell()) return false;
   judged_marks_ = 0;
   const uint64_t served = std::exchange(judged_planned_, 0), requests = std::exchange(judged_requests_, 0);
   return static_cast<double>(served) < kPoor * static_cast<double>(requests);
@@ -183,10 +183,11 @@ void EnvelopeServer::GiveUp() {
 }
 
 EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request,
-                                                 bool only_within, const GrowthPolicy& policy, DeviceAddress* address) {
-  const EnvelopePlace* place = follower_.script()->places->Find(entry);
-  if (place == nullptr || (only_within && place->room < request.units)) return Placing::kInUse;
+                                                 PagesWanted wanted, const GrowthPolicy& policy,
+                                                 DeviceAddress* address) {
+  if (follower_.script()->places->Find(entry) == nullptr) return Placing::kInUse;
   const uint64_t bytes = request.units * kBlockUnit;
+  Placing placing = Placing::kInUse;
   for (uint32_t which = 0; which < 2; ++which) {
     const uint32_t index = EnvelopePlaces::PlaceIndex(entry, which);
     Place& own = places_[index];
@@ -195,6 +196,10 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
     own.below = below->place;
     *address = pages_->LowestAbove(below->end, Lowest(places_.data(), index, below->end), own.planned, bytes);
     if (below->end > *address || below->above->begin < *address + bytes) continue;  // in use
+    if (wanted == PagesWanted::kReady && own.in_zone && !IsReady({*address, bytes}, own.area_end)) {
+      placing = Placing::kNoPages;
+      continue;
+    }
     const PageManager::PlaceStatus status = pages_->PlaceInEnvelope(lock, *address, bytes, policy, below);
     if (status == PageManager::PlaceStatus::kNoPages) return Placing::kNoPages;
     if (status != PageManager::PlaceStatus::kPlaced) continue;
@@ -204,7 +209,32 @@ EnvelopeServer::Placing EnvelopeServer::TryEntry(EngineLock& lock, uint32_t entr
     }
     return Placing::kPlaced;
   }
-  return Placing::kInUse;
+  return placing;
+}
+
+// The request's place is in use: looks for one of another entry, at first for one that has its pages.
+EnvelopeServer::Placing EnvelopeServer::TryAlternatives(EngineLock& lock, const EngineRequest& request,
+                                                        const GrowthPolicy& policy, uint32_t* entry,
+                                                        DeviceAddress* address) {
+  const EnvelopePlaces& places = *follower_.script()->places;
+  uint32_t without_pages = kNone;
+  Placing placing = Placing::kInUse;
+  follower_.ForEachAlternative([&](uint32_t other) {
+    const EnvelopePlace* place = places.Find(other);
+    if (place == nullptr || place->room < request.units) return false;
+    placing = TryEntry(lock, other, request, PagesWanted::kReady, policy, address);
+    if (placing == Placing::kNoPages && without_pages == kNone) without_pages = other;
+    *entry = other;
+    return placing == Placing::kPlaced;
+  });
+  if (placing == Placing::kPlaced || without_pages == kNone) return placing;
+  *entry = without_pages;
+  return TryEntry(lock, without_pages, request, PagesWanted::kAny, policy, address);
+}
+
+bool EnvelopeServer::IsReady(const AddressRange& range, DeviceAddress area_end) const {
+  const DeviceAddress end = range.begin + range.bytes;
+  return end <= area_end && !pages_->changing_pages() && pages_->ZoneReady(range.begin, end);
 }
 
 void EnvelopeServer::ForgetBlock(uint32_t entry, DeviceAddress address) {
@@ -261,14 +291,10 @@ uint32_t EnvelopeServer::Serve(EngineLock& lock, const EngineRequest& request, c
   context_.Clear();
   uint32_t entry = follower_.Next(sign);
   // A larger block may use what is free above its place.
-  Placing placing = TryEntry(lock, entry, request, /*only_within=*/false, policy, address);
+  Placing placing = TryEntry(lock, entry, request, PagesWanted::kAny, policy, address);
   if (placing == Placing::kInUse) {
     NoteMet(entry, request);
-    follower_.ForEachAlternative([&](uint32_t other) {
-      placing = TryEntry(lock, other, request, /*only_within=*/true, policy, address);
-      entry = other;
-      return placing != Placing::kInUse;
-    });
+    placing = TryAlternatives(lock, request, policy, &entry, address);
   }
   if (placing != Placing::kPlaced) return kNone;
   follower_.Placed(entry);

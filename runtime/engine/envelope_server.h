@@ -86,8 +86,12 @@ class EnvelopeServer {
 
  private:
   enum class Placing : uint8_t { kPlaced, kInUse, kNoPages };
-  Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, bool only_within,
+  enum class PagesWanted : uint8_t { kAny, kReady };  // any: those that are missing are mapped
+  Placing TryEntry(EngineLock& lock, uint32_t entry, const EngineRequest& request, PagesWanted wanted,
                    const GrowthPolicy& policy, DeviceAddress* address);
+  Placing TryAlternatives(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, uint32_t* entry,
+                          DeviceAddress* address);
+  bool IsReady(const AddressRange& range, DeviceAddress area_end) const;
   bool JudgeScripts(uint64_t asked, uint64_t planned);
   // A place and its block: one cache line.
   struct alignas(64) Place {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kSizes = 48, kContexts = 8, kReleases = 6;  // remembered by entry
 constexpr size_t kSuccessors = 12, kBranches = 24;
-constexpr float kDecay = 0.9f;  // of a successor's weight, at each request of its entry
-constexpr int kNotReleased = 40;
+constexpr float kDecay = 0.9f;                   // of a successor's weight, at each request of its entry
+constexpr int kLongLife = 8, kNotReleased = 40;  // classes of lives
 constexpr size_t kMostMet = 1 << 20;
 constexpr uint64_t kSlackUnits = 2048;  // loads that differ by 1 MiB are equal
 
@@ -27,7 +27,7 @@ void Remember(std::vector<Value>* values, Value value, size_t most) {
 }  // namespace
 
 int LifeClass(uint64_t age) {
-  return age == 0 ? kNotReleased : static_cast<int>(2 * std::log2(static_cast<double>(age)));
+  return age == 0 ? kNotReleased : std::min(kLongLife, static_cast<int>(2 * std::log2(static_cast<double>(age))));
 }
 
 uint32_t EnvelopeBranch(const EnvelopeEntry& from, uint32_t from_position, uint32_t to_position, uint32_t before) {

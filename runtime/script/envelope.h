@@ -23,7 +23,9 @@
 
 namespace hotpack {
 
-// A life in requests, on a scale of half octaves: lives that differ little are alike. `age` 0: not released.
+// A life in requests, on a scale of half octaves: lives that differ little are alike. So are all of 16 requests or
+// more: how long a block lives that waits for the backward pass depends on the turns of loops in between. `age` 0: not
+// released.
 int LifeClass(uint64_t age);
 
 // One request of a finished iteration.

@@ -52,42 +52,44 @@ std::vector<uint32_t> AlignIteration(const std::vector<EnvelopeEntry>& entries, 
   if (columns == 0 || rows == 0 || rows > kMostAlignedCells / columns) return result;
 
   enum Step : uint8_t { kSkipEntry, kSkipRequest, kMatch };
-  std::vector<uint8_t> steps((rows + 1) * (columns + 1));
-  std::vector<int> before(columns + 1, 0), now(columns + 1);
-  for (size_t i = 1; i <= rows; ++i) {
+  // From the end, so that of equal alignments the one is taken that follows the entries as long as it can. The follower
+  // does the same: a loop that ends early leaves out its last turns, not some in the middle.
+  std::vector<uint8_t> steps(rows * (columns + 1));
+  std::vector<int> after(columns + 1, 0), now(columns + 1);
+  for (size_t i = rows; i-- > 0;) {
     uint8_t* row = &steps[i * (columns + 1)];
-    now[0] = -static_cast<int>(i) * kUnmatched;
-    row[0] = kSkipRequest;
-    for (size_t j = 1; j <= columns; ++j) {
-      int best = now[j - 1];
+    now[columns] = -static_cast<int>(rows - i) * kUnmatched;
+    row[columns] = kSkipRequest;
+    for (size_t j = columns; j-- > 0;) {
+      int best = now[j + 1];
       uint8_t step = kSkipEntry;
-      if (before[j] - kUnmatched > best) {
-        best = before[j] - kUnmatched;
+      if (after[j] - kUnmatched >= best) {
+        best = after[j] - kUnmatched;
         step = kSkipRequest;
       }
-      int match = score(begin + j - 1, begin + i - 1);
+      int match = score(begin + j, begin + i);
       if (match >= 1) {
-        if (iteration[begin + i - 1].taken == order[begin + j - 1]) match += kTakenBonus;
-        if (before[j - 1] + match >= best) {
-          best = before[j - 1] + match;
+        if (iteration[begin + i].taken == order[begin + j]) match += kTakenBonus;
+        if (after[j + 1] + match >= best) {
+          best = after[j + 1] + match;
           step = kMatch;
         }
       }
       now[j] = best;
       row[j] = step;
     }
-    before.swap(now);
+    after.swap(now);
   }
-  for (size_t i = rows, j = columns; i > 0;) {
-    switch (j == 0 ? kSkipRequest : static_cast<Step>(steps[i * (columns + 1) + j])) {
+  for (size_t i = 0, j = 0; i < rows;) {
+    switch (static_cast<Step>(steps[i * (columns + 1) + j])) {
       case kMatch:
-        result[begin + --i] = order[begin + --j];
+        result[begin + i++] = order[begin + j++];
         break;
       case kSkipRequest:
-        --i;
+        ++i;
         break;
       case kSkipEntry:
-        --j;
+        ++j;
         break;
     }
   }

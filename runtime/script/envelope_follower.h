@@ -83,8 +83,9 @@ class EnvelopeFollower {
   }
 
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
-  // those that were seen with its size. At most kAlternatives. O(beam + entries of the size).
-  static constexpr size_t kAlternatives = 32;
+  // those that were seen with its size. Of these, first those whose blocks live as long as the likeliest one's, or
+  // longer: nothing else needs such a place meanwhile. At most kAlternatives. O(beam + entries of the size).
+  static constexpr size_t kAlternatives = 512;
   std::vector<uint32_t> Alternatives();
   // The same, one at a time: calls function(entry) for each of them, until it returns true.
   template <typename Function>
@@ -185,8 +186,12 @@ void EnvelopeFollower::ForEachAlternative(Function function) {
   for (const Hypothesis& each : Beam()) {
     if (SizeScore(steps_[each.entry], units) >= 1 && ends_with(each.entry)) return;
   }
-  for (const uint32_t entry : script_->by_units.Find(units)) {
-    if (ends_with(entry)) return;
+  const std::span<const uint32_t> of_size = script_->by_units.Find(units);
+  const int life = Beam().empty() ? 0 : script_->entries[beam_[0].entry].life;
+  for (const bool as_long : {true, false}) {
+    for (const uint32_t entry : of_size) {
+      if ((script_->entries[entry].life >= life) == as_long && ends_with(entry)) return;
+    }
   }
 }
 

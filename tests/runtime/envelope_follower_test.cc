@@ -1,6 +1,7 @@
 // The follower of an envelope: which entry it takes for a request.
 #include "runtime/script/envelope_follower.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -202,6 +203,29 @@ TEST_F(EnvelopeFollowerTest, HasAlternativesOfTheSize) {
   }
   follower_.Next({7, 1, 0});  // the size of each update
   EXPECT_GE(follower_.Alternatives().size(), 5u);
+}
+
+// A place of a block that lives as long is needed by nothing else meanwhile. A loop may have many.
+TEST_F(EnvelopeFollowerTest, AlternativesThatLiveAsLongComeFirst) {
+  constexpr int kTurns = 60;
+  for (int i = 0; i < 3; ++i) {
+    std::vector<uint64_t> kept;
+    for (int t = 0; t < kTurns; ++t) {
+      kept.push_back(job_.Request(30));
+      job_.Release(job_.Request(30));
+    }
+    for (const uint64_t block : kept) job_.Release(block);
+    truth_ = job_.End(&envelope_);
+  }
+  follower_.Start(MakeEnvelopeScript(envelope_, nullptr), {});
+  ASSERT_EQ(follower_.Next(job_.Sign(30)), truth_[0]);
+  follower_.Placed(truth_[0]);
+  const std::vector<uint32_t> others = follower_.Alternatives();
+  ASSERT_EQ(others.size(), 2u * kTurns - 1);
+  const int life = envelope_.entries()[truth_[0]].life;
+  EXPECT_TRUE(std::is_partitioned(others.begin(), others.end(),
+                                  [&](uint32_t entry) { return envelope_.entries()[entry].life >= life; }));
+  EXPECT_LT(envelope_.entries()[others.back()].life, life);
 }
 
 TEST_F(EnvelopeFollowerTest, AnEntryInUseIsNoCandidate) {

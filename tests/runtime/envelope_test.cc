@@ -314,6 +314,61 @@ TEST(AlignIteration, TakesEntriesInTheirOrder) {
   EXPECT_EQ(AlignIteration({}, {}, iteration, lives, false), std::vector<uint32_t>(5, kNone));
 }
 
+// A loop of three equal turns of two requests, which ends early: its last turn is left out. So the follower need not
+// choose before it ends.
+TEST(AlignIteration, OfEqualAlignmentsTheOneThatFollowsTheEntriesLongest) {
+  const auto entry_of = [](uint32_t units) {
+    EnvelopeEntry entry;
+    entry.max_units = entry.min_units = entry.last_units = units;
+    entry.requests = 5;
+    entry.sizes = {units};
+    entry.contexts = {1};
+    entry.releases = {0};
+    entry.life = 4;
+    return entry;
+  };
+  std::vector<EnvelopeEntry> entries;
+  for (const uint32_t units : {20u, 30u, 20u, 30u, 20u, 30u, 50u}) entries.push_back(entry_of(units));
+  std::vector<EnvelopeRequest> iteration;
+  for (const uint32_t units : {7u, 20u, 30u, 20u, 30u, 50u}) iteration.push_back({{units, 0, 1}, 0, kNone});
+  iteration[0].sign.context = iteration[4].sign.context = 9;  // around the loop something is new
+  iteration[0].sign.releases = iteration[4].sign.releases = 9;
+  EXPECT_EQ(AlignIteration(entries, {0, 1, 2, 3, 4, 5, 6}, iteration, std::vector<int>(6, 4), false),
+            (std::vector<uint32_t>{kNone, 0, 1, 2, 3, 6}));
+}
+
+// Each turn keeps a block until the backward pass, as a recurrent cell does. How long depends on the turns that follow:
+// those of a short loop are nevertheless the first ones of a longer one.
+TEST(Envelope, AShortLoopHasTheFirstTurnsOfALongOne) {
+  Envelope envelope;
+  EnvelopeJob job;
+  const auto play = [&](uint32_t turns) {
+    std::vector<uint64_t> kept;
+    for (uint32_t t = 0; t < turns; ++t) {
+      kept.push_back(job.Request(30));
+      for (const uint32_t units : {11u, 12u, 13u}) job.Release(job.Request(units));
+    }
+    for (uint32_t k = 0; k < 16; ++k) job.Release(job.Request(60 + k));  // what comes after the loop
+    const uint64_t loss = job.Request(1);
+    while (!kept.empty()) {
+      const uint64_t gradient = job.Request(31);
+      job.Release(kept.back());
+      kept.pop_back();
+      for (const uint32_t units : {14u, 15u, 16u}) job.Release(job.Request(units));
+      job.Release(gradient);
+    }
+    job.Release(loss);
+    return job.End(&envelope);
+  };
+  play(40);
+  const std::vector<uint32_t> longest = play(40);
+  for (const uint32_t turns : {20u, 30u, 10u, 35u}) {
+    const std::vector<uint32_t> entries = play(turns);
+    EXPECT_EQ(envelope.entries().size(), longest.size()) << turns;
+    EXPECT_TRUE(std::equal(longest.begin(), longest.begin() + 4 * turns, entries.begin())) << turns;
+  }
+}
+
 TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
   EnvelopeEntry entry;
   entry.max_units = entry.min_units = entry.last_units = 20;
