@@ -7,9 +7,12 @@ namespace hotpack {
 namespace {
 
 constexpr int kNever = -9;
-constexpr int kAlike = 5;       // a score at which the ends of the two sequences are taken for common
-constexpr int kUnmatched = 1;   // the cost of a request without an entry
-constexpr int kTakenBonus = 1;  // for the entry that served the request: of equal alignments the follower's own
+constexpr int kAlike = 5;           // a score at which the ends of the two sequences are taken for common
+constexpr int kPoint = 4;           // what a point of a score counts in an alignment
+constexpr int kUnmatched = kPoint;  // the cost of a request without an entry
+// For the entry that served the request: of equal alignments the follower's own. A whole point would let it insert
+// entries only to stay a turn ahead in a loop.
+constexpr int kTakenBonus = 1;
 
 int SizeScore(const EnvelopeEntry& entry, uint32_t units, bool equal_sizes) {
   if (units == entry.max_units || units == entry.last_units || entry.HasSize(units)) return 3;
@@ -67,8 +70,8 @@ std::vector<uint32_t> AlignIteration(const std::vector<EnvelopeEntry>& entries, 
         best = after[j] - kUnmatched;
         step = kSkipRequest;
       }
-      int match = score(begin + j, begin + i);
-      if (match >= 1) {
+      int match = score(begin + j, begin + i) * kPoint;
+      if (match >= kPoint) {
         if (iteration[begin + i].taken == order[begin + j]) match += kTakenBonus;
         if (after[j + 1] + match >= best) {
           best = after[j + 1] + match;

@@ -383,6 +383,25 @@ TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
   }
 }
 
+// A follower that was a turn ahead in a loop is no reason for a new entry at its end.
+TEST(AlignIteration, TheFollowersOwnInsertsNothing) {
+  EnvelopeEntry entry;
+  entry.max_units = entry.min_units = entry.last_units = 20;
+  entry.requests = 5;
+  entry.sizes = {20};
+  entry.contexts = {1};
+  entry.releases = {0};
+  entry.life = 4;
+  constexpr uint32_t kTurns = 24;
+  std::vector<uint32_t> order(kTurns);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<EnvelopeRequest> iteration;
+  for (uint32_t t = 0; t < kTurns; ++t) iteration.push_back({{20, 0, 1}, 0, std::min(t + 1, kTurns - 1)});
+  EXPECT_EQ(
+      AlignIteration(std::vector<EnvelopeEntry>(kTurns, entry), order, iteration, std::vector<int>(kTurns, 4), false),
+      order);
+}
+
 // A merge takes bounded time and memory, whatever the iteration.
 TEST(AlignIteration, PartsThatAreTooLongAreNotAligned) {
   constexpr size_t kSide = 8193;
