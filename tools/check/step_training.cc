@@ -38,8 +38,8 @@ class Training {
     CheckGradients();
     if (variant_.same_shapes) RunAlike();
     for (const int streams : {1, 2}) {
-      // --quick has no time for the second stream with both runtimes.
-      if (streams == 2 && session_.options().mode == Mode::kQuick && !IsMain() && !variant_.driver) continue;
+      // --quick has no time for the second stream with both runtimes, --tiny does not need it.
+      if (streams == 2 && !session_.full() && !IsMain() && !variant_.driver) continue;
       RunReference(streams);
       RunOthers(streams);
     }
