@@ -84,7 +84,7 @@ class EnvelopeFollower {
 
   // Returns entries whose places may serve the request of the last call of Next instead: the other likely ones, then
   // those that were seen with its size. Of these, first those whose blocks live as long as the likeliest one's, or
-  // longer: nothing else needs such a place meanwhile. At most kAlternatives. O(beam + entries of the size).
+  // longer: what a short life leaves is soon asked for by others. At most kAlternatives. O(beam + entries of the size).
   static constexpr size_t kAlternatives = 512;
   std::vector<uint32_t> Alternatives();
   // The same, one at a time: calls function(entry) for each of them, until it returns true.

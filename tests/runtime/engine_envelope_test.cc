@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/script/envelope.h"
+#include "tests/runtime/envelope_runs.h"
 #include "tests/runtime/gathered_step.h"
 #include "tests/runtime/job.h"
 
@@ -18,16 +19,6 @@ namespace {
 
 constexpr uint64_t kKiB = 1 << 10;
 constexpr int kLayers = 12;
-
-// In logical time and with fixed lengths, so that each run is the same.
-EngineOptions LogicalTime(bool envelopes) {
-  EngineOptions options;
-  options.logical_time = true;
-  options.plan_time_limit_ns = kLogicalPlanLimitNs;
-  options.envelopes = envelopes;
-  return options;
-}
-EngineOptions WithEnvelopes() { return LogicalTime(true); }
 
 // A training step over a sequence of `length`, without the layer `skipped`. Marks its end.
 void Step(Job* job, uint64_t length, int skipped = -1) {
@@ -47,16 +38,6 @@ void Step(Job* job, uint64_t length, int skipped = -1) {
   job->Give(words);
   for (uint64_t l = 0; l < 4; ++l) job->Touch((40 + 8 * l) * kKiB);  // the optimizer
   job->engine().Mark();
-}
-
-// Per mille of the requests from iteration `from` on.
-uint64_t Planned(const Job& job, size_t from) {
-  uint64_t requests = 0, planned = 0;
-  for (size_t k = from; k < job.shares().size(); ++k) {
-    requests += job.shares()[k].requests;
-    planned += job.shares()[k].planned;
-  }
-  return requests == 0 ? 0 : 1000 * planned / requests;
 }
 
 TEST(EngineEnvelope, ServesStepsOfAnyLength) {
@@ -88,45 +69,6 @@ TEST(EngineEnvelope, ServesStepsOfAnyLength) {
   EXPECT_EQ(usage.plan, stats.plan_height);
   EXPECT_EQ(usage.outside_plan, weights.size() * Job::kMiB / 4) << "only the weights are live";
   job.GiveAll();
-}
-
-// A step of a recurrent cell: each turn keeps blocks until the backward pass, which goes through the turns in reverse.
-void RecurrentStep(Job* job, int turns) {
-  std::vector<DeviceAddress> kept;
-  for (int t = 0; t < turns; ++t) {
-    for (const uint64_t kib : {32, 32, 128}) kept.push_back(job->Ask(kib * kKiB));
-    job->Touch(256 * kKiB);
-    for (const uint64_t kib : {128, 32}) kept.push_back(job->Ask(kib * kKiB));
-    job->Touch(64 * kKiB);
-  }
-  while (!kept.empty()) {
-    const DeviceAddress gradient = job->Ask(128 * kKiB), carried = job->Ask(32 * kKiB);
-    for (int k = 0; k < 5; ++k) {
-      if (k % 2 == 0) job->Touch(32 * kKiB);
-      job->Give(kept.back());
-      kept.pop_back();
-    }
-    job->Give(gradient);
-    job->Give(carried);
-  }
-  job->engine().Mark();
-}
-
-TEST(EngineEnvelope, ServesLoopsOfAnyNumberOfTurns) {
-  uint64_t planned = 0, unmaps = 0;
-  for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
-    std::mt19937_64 random(seed);
-    Job job(4096 * Job::kMiB, WithEnvelopes());
-    for (int i = 0; i < 60; ++i) job.Play([&] { RecurrentStep(&job, 10 + static_cast<int>(random() % 30)); });
-    job.Report("loops of any number of turns");
-    EXPECT_GE(Planned(job, 5), 950u) << job.History();
-    EXPECT_GE(Planned(job, 40), 980u) << job.History();
-    planned += Planned(job, 5);
-    unmaps += job.device().unmaps();
-    job.GiveAll();
-  }
-  EXPECT_GE(planned / 6, 975u) << "on average";
-  EXPECT_LE(unmaps, 6u * 130) << "what finds its place in use takes one that has its pages";
 }
 
 // Requests of the last half of the steps whose addresses were last used on another stream, in a job of which each layer

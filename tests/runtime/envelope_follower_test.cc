@@ -205,7 +205,7 @@ TEST_F(EnvelopeFollowerTest, HasAlternativesOfTheSize) {
   EXPECT_GE(follower_.Alternatives().size(), 5u);
 }
 
-// A place of a block that lives as long is needed by nothing else meanwhile. A loop may have many.
+// The place of a short life is soon asked for by others. A loop may have many.
 TEST_F(EnvelopeFollowerTest, AlternativesThatLiveAsLongComeFirst) {
   constexpr int kTurns = 60;
   for (int i = 0; i < 3; ++i) {

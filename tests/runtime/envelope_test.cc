@@ -291,52 +291,6 @@ TEST(Envelope, PlacesServeEveryIterationSeen) {
   }
 }
 
-TEST(AlignIteration, TakesEntriesInTheirOrder) {
-  // Sizes only: entries 10, 20, 30, 20, 40; the iteration leaves out two and has a new one.
-  std::vector<EnvelopeEntry> entries;
-  for (const uint32_t units : {10u, 20u, 30u, 20u, 40u}) {
-    EnvelopeEntry entry;
-    entry.max_units = entry.min_units = entry.last_units = units;
-    entry.requests = 5;
-    entry.sizes = {units};
-    entry.contexts = {1};
-    entry.releases = {0};
-    entry.life = 4;
-    entries.push_back(entry);
-  }
-  const std::vector<uint32_t> order = {0, 1, 2, 3, 4};
-  std::vector<EnvelopeRequest> iteration;
-  for (const uint32_t units : {10u, 7u, 30u, 20u, 40u})
-    iteration.push_back({{units, 0, units == 7 ? 9u : 1u}, 0, kNone});
-  const std::vector<int> lives = {4, 20, 4, 4, 4};
-  EXPECT_EQ(AlignIteration(entries, order, iteration, lives, false), (std::vector<uint32_t>{0, kNone, 2, 3, 4}));
-  EXPECT_EQ(AlignIteration(entries, order, {}, {}, false), std::vector<uint32_t>{});
-  EXPECT_EQ(AlignIteration({}, {}, iteration, lives, false), std::vector<uint32_t>(5, kNone));
-}
-
-// A loop of three equal turns of two requests, which ends early: its last turn is left out. So the follower need not
-// choose before it ends.
-TEST(AlignIteration, OfEqualAlignmentsTheOneThatFollowsTheEntriesLongest) {
-  const auto entry_of = [](uint32_t units) {
-    EnvelopeEntry entry;
-    entry.max_units = entry.min_units = entry.last_units = units;
-    entry.requests = 5;
-    entry.sizes = {units};
-    entry.contexts = {1};
-    entry.releases = {0};
-    entry.life = 4;
-    return entry;
-  };
-  std::vector<EnvelopeEntry> entries;
-  for (const uint32_t units : {20u, 30u, 20u, 30u, 20u, 30u, 50u}) entries.push_back(entry_of(units));
-  std::vector<EnvelopeRequest> iteration;
-  for (const uint32_t units : {7u, 20u, 30u, 20u, 30u, 50u}) iteration.push_back({{units, 0, 1}, 0, kNone});
-  iteration[0].sign.context = iteration[4].sign.context = 9;  // around the loop something is new
-  iteration[0].sign.releases = iteration[4].sign.releases = 9;
-  EXPECT_EQ(AlignIteration(entries, {0, 1, 2, 3, 4, 5, 6}, iteration, std::vector<int>(6, 4), false),
-            (std::vector<uint32_t>{kNone, 0, 1, 2, 3, 6}));
-}
-
 // Each turn keeps a block until the backward pass, as a recurrent cell does. How long depends on the turns that follow:
 // those of a short loop are nevertheless the first ones of a longer one.
 TEST(Envelope, AShortLoopHasTheFirstTurnsOfALongOne) {
@@ -369,15 +323,47 @@ TEST(Envelope, AShortLoopHasTheFirstTurnsOfALongOne) {
   }
 }
 
-TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
+// An entry that was seen five times, always alike.
+EnvelopeEntry EntryOf(uint32_t units) {
   EnvelopeEntry entry;
-  entry.max_units = entry.min_units = entry.last_units = 20;
+  entry.max_units = entry.min_units = entry.last_units = units;
   entry.requests = 5;
-  entry.sizes = {20};
+  entry.sizes = {units};
   entry.contexts = {1};
   entry.releases = {0};
   entry.life = 4;
-  const std::vector<EnvelopeEntry> entries(3, entry);  // a loop of three equal turns
+  return entry;
+}
+
+TEST(AlignIteration, TakesEntriesInTheirOrder) {
+  // Sizes only: entries 10, 20, 30, 20, 40; the iteration leaves out two and has a new one.
+  std::vector<EnvelopeEntry> entries;
+  for (const uint32_t units : {10u, 20u, 30u, 20u, 40u}) entries.push_back(EntryOf(units));
+  const std::vector<uint32_t> order = {0, 1, 2, 3, 4};
+  std::vector<EnvelopeRequest> iteration;
+  for (const uint32_t units : {10u, 7u, 30u, 20u, 40u})
+    iteration.push_back({{units, 0, units == 7 ? 9u : 1u}, 0, kNone});
+  const std::vector<int> lives = {4, 20, 4, 4, 4};
+  EXPECT_EQ(AlignIteration(entries, order, iteration, lives, false), (std::vector<uint32_t>{0, kNone, 2, 3, 4}));
+  EXPECT_EQ(AlignIteration(entries, order, {}, {}, false), std::vector<uint32_t>{});
+  EXPECT_EQ(AlignIteration({}, {}, iteration, lives, false), std::vector<uint32_t>(5, kNone));
+}
+
+// A loop of three equal turns of two requests, which ends early: its last turn is left out. So the follower need not
+// choose before it ends.
+TEST(AlignIteration, OfEqualAlignmentsTheOneThatFollowsTheEntriesLongest) {
+  std::vector<EnvelopeEntry> entries;
+  for (const uint32_t units : {20u, 30u, 20u, 30u, 20u, 30u, 50u}) entries.push_back(EntryOf(units));
+  std::vector<EnvelopeRequest> iteration;
+  for (const uint32_t units : {7u, 20u, 30u, 20u, 30u, 50u}) iteration.push_back({{units, 0, 1}, 0, kNone});
+  iteration[0].sign.context = iteration[4].sign.context = 9;  // around the loop something is new
+  iteration[0].sign.releases = iteration[4].sign.releases = 9;
+  EXPECT_EQ(AlignIteration(entries, {0, 1, 2, 3, 4, 5, 6}, iteration, std::vector<int>(6, 4), false),
+            (std::vector<uint32_t>{kNone, 0, 1, 2, 3, 6}));
+}
+
+TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
+  const std::vector<EnvelopeEntry> entries(3, EntryOf(20));  // a loop of three equal turns
   for (const uint32_t taken : {0u, 1u, 2u}) {
     EXPECT_EQ(AlignIteration(entries, {0, 1, 2}, {{{20, 0, 1}, 0, taken}}, {4}, false), std::vector<uint32_t>{taken});
   }
@@ -385,21 +371,14 @@ TEST(AlignIteration, OfEqualAlignmentsTheFollowersOwn) {
 
 // A follower that was a turn ahead in a loop is no reason for a new entry at its end.
 TEST(AlignIteration, TheFollowersOwnInsertsNothing) {
-  EnvelopeEntry entry;
-  entry.max_units = entry.min_units = entry.last_units = 20;
-  entry.requests = 5;
-  entry.sizes = {20};
-  entry.contexts = {1};
-  entry.releases = {0};
-  entry.life = 4;
   constexpr uint32_t kTurns = 24;
   std::vector<uint32_t> order(kTurns);
   std::iota(order.begin(), order.end(), 0);
   std::vector<EnvelopeRequest> iteration;
   for (uint32_t t = 0; t < kTurns; ++t) iteration.push_back({{20, 0, 1}, 0, std::min(t + 1, kTurns - 1)});
-  EXPECT_EQ(
-      AlignIteration(std::vector<EnvelopeEntry>(kTurns, entry), order, iteration, std::vector<int>(kTurns, 4), false),
-      order);
+  EXPECT_EQ(AlignIteration(std::vector<EnvelopeEntry>(kTurns, EntryOf(20)), order, iteration,
+                           std::vector<int>(kTurns, 4), false),
+            order);
 }
 
 // A merge takes bounded time and memory, whatever the iteration.
