@@ -2,7 +2,8 @@
 
 PyTorch's own answers, over all devices: held (max_memory_reserved, private pools of graphs included) and live
 (max_memory_allocated), in bytes. `enable`: hotpack.enable() comes before the script's first line, and hotpack's statistics
-are written too. The script's own handlers run before."""
+are written too. The script's own handlers run before. At last PyTorch's autograd thread is drained
+(drain_autograd): a script need not do it, and its end is not what is looked at here."""
 
 import atexit
 import json
@@ -10,12 +11,18 @@ import runpy
 import sys
 from pathlib import Path
 
+from settings import drain_autograd
+
+del sys.modules["settings"]  # the script may have one of its own
+
 
 def write(path: Path, stats) -> None:
     cuda = sys.modules["torch"].cuda if "torch" in sys.modules else None
     devices = range(cuda.device_count() if cuda is not None and cuda.is_initialized() else 0)
     path.write_text(json.dumps({**stats(), "held": sum(cuda.max_memory_reserved(device) for device in devices),
                                 "live": sum(cuda.max_memory_allocated(device) for device in devices)}))
+    if cuda is not None:
+        drain_autograd(sys.modules["torch"])
 
 
 if __name__ == "__main__":

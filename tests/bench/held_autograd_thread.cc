@@ -1,8 +1,8 @@
 // For LD_PRELOAD under Python: holds PyTorch's autograd thread, once a backward pass has ended, until the interpreter
 // shuts down or the program lets it go (at most two seconds). A busy machine does so now and then.
 //
-// The thread ends a pass with notify_all (the pass's future), then notify_one (the queue of the thread that called
-// backward). It drops its graph after that.
+// The thread ends a pass with notify_one: it wakes the thread that called backward, by that thread's queue. All its
+// other calls of notify_one are for its own queue. It drops its graph after the pass.
 #include <dlfcn.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace {
 
 bool let_go = false;  // by __atomic: this layer has no threads of its own
-thread_local bool pass_ended = false;
+thread_local const void* own_queue = nullptr;
 
 template <class Function>
 Function Find(void* handle, const char* name) {
@@ -41,16 +41,16 @@ extern "C" __attribute__((visibility("default"))) void let_autograd_thread_go() 
 }
 
 // std::condition_variable's members, by the names in libstdc++.
-extern "C" __attribute__((visibility("default"))) void _ZNSt18condition_variable10notify_allEv(void* condition) {
-  static const auto next = Find<void (*)(void*)>(RTLD_NEXT, "_ZNSt18condition_variable10notify_allEv");
-  next(condition);
-  pass_ended = pass_ended || IsAutogradThread();
+extern "C" __attribute__((visibility("default"))) void _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
+    void* condition, void* lock) {
+  static const auto next =
+      Find<void (*)(void*, void*)>(RTLD_NEXT, "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE");
+  own_queue = condition;
+  next(condition, lock);
 }
 
 extern "C" __attribute__((visibility("default"))) void _ZNSt18condition_variable10notify_oneEv(void* condition) {
   static const auto next = Find<void (*)(void*)>(RTLD_NEXT, "_ZNSt18condition_variable10notify_oneEv");
   next(condition);
-  if (!pass_ended) return;
-  pass_ended = false;
-  AwaitShutdown();
+  if (own_queue != nullptr && condition != own_queue && IsAutogradThread()) AwaitShutdown();
 }

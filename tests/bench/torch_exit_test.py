@@ -2,10 +2,12 @@
 held_autograd_thread.cc): settings.drain_autograd keeps the process from aborting. Arguments: the build directory, then
 unittest's. Needs PyTorch (HOTPACK_TORCH_PYTHON)."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -56,13 +58,39 @@ if len(sys.argv) > 2:
 sys.exit(3)
 """
 
+# A user's script, with a module of its own whose name bench/torch has too. It does not wait for the thread.
+SCRIPT = """
+import settings
+import torch
+x = torch.ones(4, device="cuda", requires_grad=True)
+(x + 1).sum().backward()
+"""
+# Plays it. The last of all handlers at exit lets the thread go, while this one keeps the interpreter's lock as above.
+PLAY = """
+import atexit, ctypes, runpy, sys, time
 
-def run(*arguments: str) -> subprocess.CompletedProcess:
+class Late:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.2)
+
+sys.modules["late"] = Late()
+sys.setswitchinterval(1000)
+atexit.register(ctypes.PyDLL(sys.argv[1]).let_autograd_thread_go)
+sys.path[0] = sys.argv[2]
+del sys.argv[:2]
+runpy.run_path(sys.argv[0] + "/play_script.py", run_name="__main__")
+"""
+
+
+def python(*arguments: object, path: str) -> subprocess.CompletedProcess:
     simgpu = BUILD / "lib" / "simgpu"
     environment = {**os.environ, "LD_PRELOAD": f"{HOLDER} {simgpu / 'libcudart.so.13'}", "LD_LIBRARY_PATH": str(simgpu),
-                   "PYTHONPATH": str(ROOT / "bench" / "torch")}
-    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, capture_output=True, text=True,
-                          timeout=200)
+                   "PYTHONPATH": str(ROOT / path), "HOTPACK_HOME": str(BUILD)}
+    return subprocess.run([sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=200)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return python("-c", PROGRAM, *arguments, path="bench/torch")
 
 
 class ExitTest(unittest.TestCase):
@@ -75,6 +103,16 @@ class ExitTest(unittest.TestCase):
         has held up."""
         done = run("drain", str(HOLDER))
         self.assertEqual((done.returncode, done.stdout), (3, "out of memory True\n"), done.stderr)
+
+    def test_a_script_that_is_played_need_not_drain_the_thread(self):
+        for way in ("run", "enable"):
+            with self.subTest(way), tempfile.TemporaryDirectory() as folder:
+                script, figures = Path(folder, "script.py"), Path(folder, "figures.json")
+                script.write_text(SCRIPT)
+                Path(folder, "settings.py").touch()
+                done = python("-c", PLAY, HOLDER, ROOT / "bench" / "torch", way, figures, script, path="python")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertGreater(json.loads(figures.read_text())["live"], 0)
 
     def test_no_thread_is_started_where_there_is_none(self):
         """A thread that has just begun would be ended in its start."""
