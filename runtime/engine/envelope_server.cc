@@ -105,7 +105,10 @@ void EnvelopeServer::Change() {
   }
   // Mostly the script is a later one with the same placement, in the same zone.
   const bool same_places = !places_.empty() && follower_.script()->places == script->places;
-  if (!same_places) MakePlaces(*script);
+  if (!same_places) {
+    stays_up_.clear();  // what met lies apart now
+    MakePlaces(*script);
+  }
   places_.resize(2 * script->entries.size());
   past_ = script->past.data();
   std::vector<uint32_t> live;

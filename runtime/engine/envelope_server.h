@@ -96,7 +96,7 @@ class EnvelopeServer {
   // A place and its block: one cache line.
   struct alignas(64) Place {
     DeviceAddress planned = 0;    // 0: there is none
-    DeviceAddress floor = 0;      // no block of it lies lower
+    DeviceAddress floor = 0;      // no block of it lies lower, except on a stack (AreAllLive)
     DeviceAddress end = 0;        // of its live block; 0: none
     ZoneBlock* live = nullptr;    // that block
     DeviceAddress area_end = 0;   // of the zone, or of the fragment that it lies in
@@ -112,6 +112,7 @@ class EnvelopeServer {
     uint32_t place = 0;
   };
   void MakePlaces(const EnvelopeScript& script);
+  bool AreAllLive(const Place* places, const Place& place) const;
   DeviceAddress Lowest(const Place* places, uint32_t index, DeviceAddress from) const;
   ZoneBlock* Below(const Place* places, const Place& place) const;
   [[gnu::noinline]] ZoneBlock* FindBelow(uint32_t guess, DeviceAddress planned) const;
@@ -153,17 +154,27 @@ class EnvelopeServer {
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
   uint64_t short_until_ = 0;    // requests of lower ordinals may take the short way, as far as this object knows
-  std::vector<bool> stays_up_;  // by entry: its blocks, lowered below other places, have been in the way there
+  std::vector<bool> stays_up_;  // by entry: its blocks, lowered below other places, were in the way in this placement
   std::vector<std::pair<uint32_t, uint32_t>> met_;  // as PlanJob::met; not handed out yet
 };
+
+// Returns whether the place lists as many supports as it may, and all of them have blocks: a stack. Then what is not
+// listed counts for nothing, else blocks far up a high stack would lie at their places.
+inline bool EnvelopeServer::AreAllLive(const Place* places, const Place& place) const {
+  const Support* const support = supports_.data() + place.supports_begin;
+  return place.supports == EnvelopePlaces::kSupports &&
+         std::all_of(support, support + place.supports,
+                     [&](const Support& each) { return places[each.place].end != 0; });
+}
 
 // Returns the lowest address, not below `from`, at which the block of a place may lie without lying where another
 // entry, live at the same time, has a place: blocks below may be smaller than their places, or released. Otherwise the
 // pages between small blocks would be used in part.
 inline DeviceAddress EnvelopeServer::Lowest(const Place* places, uint32_t index, DeviceAddress from) const {
   const Place& place = places[index];
-  DeviceAddress lowest = std::max(place.floor, from);
   const Support* support = supports_.data() + place.supports_begin;
+  if (place.floor > from && AreAllLive(places, place)) return from;
+  DeviceAddress lowest = std::max(place.floor, from);
   uint32_t past = place.stays_up ? 0 : past_[index];
   for (const Support* const end = support + place.supports; support != end && support->top > lowest; ++support) {
     const DeviceAddress below_end = places[support->place].end;

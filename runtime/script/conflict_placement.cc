@@ -113,18 +113,6 @@ std::vector<Placement> PlaceByConflicts(const Instance& instance, const Conflict
   });
   std::vector<uint32_t> order = by_key, best_order = by_key;
   Placement best = first_fit.Place(order);
-  if (options.start != nullptr) {
-    // The blocks fall to the lowest free offsets in the order in which they lie.
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return options.start->offsets[a] < options.start->offsets[b]; });
-    Placement fallen = first_fit.Place(order);
-    if (fallen.height <= best.height) {
-      best = std::move(fallen);
-      best_order = order;
-    }
-    if (options.start->height < best.height) best = *options.start;
-  }
-  order = best_order;
   Placement last = best;
   for (int since = 0; since < kHopeless && best.height > options.enough && first_fit.compared() < options.work &&
                       !first_fit.Cancelled();) {

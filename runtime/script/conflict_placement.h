@@ -34,7 +34,6 @@ struct ConflictPlacementOptions {
   Bytes small = 0;             // bytes: smaller blocks lie together, below the others
   // By block. Those with larger keys are placed first; of equal ones, the larger blocks. null: all keys are equal.
   const std::vector<Bytes>* keys = nullptr;
-  const Placement* start = nullptr;           // a placement to improve on
   const std::atomic<bool>* cancel = nullptr;  // may be set from another thread: the rest is stacked
   // Pairs that had better keep apart: relations that each include the one before it, and all conflicts. null: none.
   const std::vector<ConflictRows>* wishes = nullptr;
@@ -44,8 +43,7 @@ struct ConflictPlacementOptions {
 // Returns placements in which no two blocks that conflict overlap: the lowest one found, and others that fulfil more
 // wishes. Pinned blocks keep their pins and conflict with all: the rows need not have them, if they are the last ones.
 // First fit, with the blocks in the order of their keys and sizes; then again and again with those earlier that lay on
-// top (squeaky wheel, Joslin and Clements 1999). At least one placement is finished. The first one is at most as high
-// as `start`. Pure. O(blocks² + work).
+// top (squeaky wheel, Joslin and Clements 1999). At least one placement is finished. Pure. O(blocks² + work).
 std::vector<Placement> PlaceByConflicts(const Instance& instance, const ConflictRows& conflicts,
                                         const ConflictPlacementOptions& options);
 

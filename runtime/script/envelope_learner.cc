@@ -100,29 +100,39 @@ uint64_t EnvelopeLearner::UsedChunks(const Packed& packed, const Placement& plac
   return used;
 }
 
-// Returns for each block the largest load of the moments at which it is live; walls: 0. O(members of the moments).
+// Returns for each block how large the loads are at which it is live: that of the largest one, in sixteenths of the
+// envelope's load; walls: 0. O(members of the moments).
 std::vector<Bytes> EnvelopeLearner::LoadsMet(const Packed& packed) const {
+  constexpr Bytes kParts = 16;
   std::vector<std::vector<size_t>> blocks_of(envelope_.entries().size());
   for (size_t i = 0; i < packed.index.size(); ++i) blocks_of[packed.index[i]].push_back(i);
   std::vector<Bytes> met(packed.instance.blocks.size(), 0);
+  Bytes largest = 1;
   for (const auto& moment : envelope_.moments().moments()) {
     Bytes load = 0;
     for (const uint32_t entry : moment) {
       for (const size_t i : blocks_of[entry]) load += packed.instance.blocks[i].size;
     }
+    largest = std::max(largest, load);
     for (const uint32_t entry : moment) {
       for (const size_t i : blocks_of[entry]) met[i] = std::max(met[i], load);
     }
   }
+  for (Bytes& each : met) each = each * kParts / largest;
   return met;
 }
 
-// Several placements of about the same height: the packer's, then those with small blocks together, and with large ones
-// that begin at chunks. Each of them twice: the second time what is live at the largest load is placed first, so that
-// no gaps lie between it then. A placement must have few chunks in use at its moments: where neighbours are not live
-// together, chunks are used in part. Of those, the one is taken that keeps apart most of different streams, of what met
-// by mistake, or may meet. Many moments take the packer long. If its time was too short for any solver, its blocks are
-// stacked: the others replace it.
+// Several placements of about the same height: with small blocks together, with large ones that begin at chunks, with
+// both and with neither. What is live at the largest loads is placed first, so that no gaps lie between it then; of
+// equal loads, what comes first in the sequence. So a block lies above those that are requested before it, and can lie
+// on them where they are smaller than their places. With several streams, large blocks come first, too: more wishes can
+// be fulfilled then.
+//
+// The packer's placement says what height can be reached. It is taken if the others are higher: its blocks lie in any
+// order. A placement must have few chunks in use at its moments: where neighbours are not live together, chunks are
+// used in part. Of those, the one is taken that keeps apart most of different streams, of what met by mistake, or may
+// meet. Many moments take the packer long. If its time was too short for any solver, its blocks are stacked: the others
+// replace it.
 void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
   const bool few = packed->index.size() <= settings_.few_blocks;
   const ConflictRows conflicts = envelope_.Conflicts(packed->index);
@@ -139,25 +149,29 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
   options.cancel = cancel;
   options.wishes = &wishes;
   options.wish_cost = settings_.height_cost;
-  const std::vector<Bytes> loads_met = LoadsMet(*packed);
-  std::vector<Placement> candidates = {packed->result.placement};
+  const std::vector<Bytes> by_load = LoadsMet(*packed);
+  std::vector<Bytes> in_sequence = by_load;  // as the blocks of the instance
+  const auto count = static_cast<Bytes>(by_load.size());
+  for (Bytes rank = count; Bytes & each : in_sequence) each = each * count + --rank;
+  std::vector<const std::vector<Bytes>*> orders = {&in_sequence};
+  if (few && envelope_.HasSeveralStreams()) orders.push_back(&by_load);
+  std::vector<Placement> candidates;
   for (const bool at_chunks : {false, true}) {
     for (const Bytes small : {Bytes{0}, chunk}) {
       if (!few && !(at_chunks && small == chunk)) continue;
       options.small = small;
-      for (const std::vector<Bytes>* keys : {static_cast<const std::vector<Bytes>*>(nullptr), &loads_met}) {
-        if (!few && keys == nullptr) continue;
+      for (const std::vector<Bytes>* keys : orders) {
         options.keys = keys;
-        options.start = small == 0 && !at_chunks && keys == nullptr ? &packed->result.placement : nullptr;
         std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed->instance, conflicts, options);
         candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
       }
     }
   }
-  Bytes lowest = candidates[0].height;
+  Bytes lowest = packed->result.placement.height;
   for (const Placement& each : candidates) lowest = std::min(lowest, each.height);
   const auto highest = static_cast<Bytes>(static_cast<double>(lowest) * settings_.height_cost) + chunk;
   std::erase_if(candidates, [&](const Placement& each) { return each.height > highest; });
+  if (candidates.empty()) candidates.push_back(packed->result.placement);
   std::vector<uint64_t> used;
   for (const Placement& each : candidates) used.push_back(UsedChunks(*packed, each));
   const auto fewest = static_cast<double>(*std::min_element(used.begin(), used.end()));

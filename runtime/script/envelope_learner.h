@@ -23,7 +23,7 @@ struct EnvelopeSettings {
   bool logical_time = false;        // the limit counts work instead of time (packer/stop.h)
   // A placement may be higher by the first factor, and have more chunks in use by the second one, than the best of all
   // placements tried, if it keeps apart more of what met by mistake.
-  double height_cost = 1.05, chunks_cost = 1.04;
+  double height_cost = 1.05, chunks_cost = 1.02;
   uint64_t compared_pairs = 20'000'000;  // to lower the height, for one placement: about 50 ms
   // Of more blocks, one further placement is tried, without wishes, and blocks lie at their places: a relation takes
   // blocks² / 8 bytes, a placement up to blocks² / 2 comparisons.

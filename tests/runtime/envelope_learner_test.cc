@@ -84,6 +84,22 @@ void SmallBetweenLarge(EnvelopeJob* job) {
   for (const uint64_t block : small) job->Release(block);
 }
 
+// So blocks that turn out smaller lie on each other, without gaps.
+TEST(EnvelopeLearner, WhatIsRequestedFirstLiesLowest) {
+  EnvelopeLearner learner({});
+  const std::vector<uint32_t> entries = LearnTwice(&learner, [](EnvelopeJob* job) {
+    std::vector<uint64_t> live;
+    for (const uint32_t units : {5000u, 9000u, 6000u, 12'000u, 7000u}) live.push_back(job->Request(units));
+    for (const uint64_t block : live) job->Release(block);
+  });
+  learner.Place();
+  uint32_t at = 0;
+  for (size_t k = 0; k < 5; ++k) {
+    EXPECT_EQ(OffsetOf(learner, entries[k]), at) << k;
+    at += learner.places()->Find(entries[k])->room;
+  }
+}
+
 // Small blocks between large ones of which only some are live would each use a chunk.
 TEST(EnvelopeLearner, SmallBlocksShareChunks) {
   EnvelopeLearner learner({});

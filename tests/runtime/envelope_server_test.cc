@@ -166,13 +166,43 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
     std::vector<uint32_t> index;
     envelope.ToInstance(&index);
     places->FindSupports(index, envelope.Conflicts(index));
-    make_script_ = [envelope, places] { return MakeEnvelopeScript(envelope, places); };
+    Follow(envelope, places);
+  }
+  // Entries that are live together, whose places lie on each other in the order of their requests. Entry k is requested
+  // with 80 + k and 20 + k chunks.
+  void FollowStack(uint32_t entries) {
+    EngineLock lock(mutex_);
+    ASSERT_EQ(pages_.Open(lock), MemoryStatus::kOk);
+    Envelope envelope;
+    hotpack_test::EnvelopeJob job;
+    for (const uint32_t chunks : {80, 20}) {
+      std::vector<uint64_t> live;
+      for (uint32_t k = 0; k < entries; ++k) live.push_back(job.Request((chunks + k) * kUnits));
+      for (const uint64_t block : live) job.Release(block);
+      job.End(&envelope);
+    }
+    ASSERT_EQ(envelope.entries().size(), entries);
+    auto places = std::make_shared<EnvelopePlaces>();
+    for (uint32_t k = 0; k < entries; ++k) {
+      const auto at = static_cast<uint32_t>(places->zone_units);
+      places->by_entry.push_back({(80 + k) * kUnits, {at, kNone}});
+      places->zone_units += (80 + k) * kUnits;
+    }
+    std::vector<uint32_t> index;
+    envelope.ToInstance(&index);
+    places->FindSupports(index, envelope.Conflicts(index));
+    Follow(envelope, places);
+  }
+  void Follow(const Envelope& envelope, const std::shared_ptr<const EnvelopePlaces>& places) {
+    make_script_ = [envelope, places](bool placed_again) {
+      return MakeEnvelopeScript(envelope, placed_again ? std::make_shared<EnvelopePlaces>(*places) : places);
+    };
     FollowAgain();
     ASSERT_TRUE(server_.active());
   }
-  // A later script with the same placement.
-  void FollowAgain() {
-    server_.SetPending(make_script_());
+  // A later script. `placed_again`: its placement is another one, though with the same places.
+  void FollowAgain(bool placed_again = false) {
+    server_.SetPending(make_script_(placed_again));
     server_.Change();
   }
   // Returns the chunk of the zone at which the request is served; -1: it has no place.
@@ -249,7 +279,7 @@ class EnvelopePlacesTest : public EnvelopeServerTest {
   History history_{1024};
   uint64_t ordinal_ = 0;
   DeviceAddress last_ = 0;
-  std::function<std::shared_ptr<const EnvelopeScript>()> make_script_;
+  std::function<std::shared_ptr<const EnvelopeScript>(bool)> make_script_;
 };
 
 // What lies below comes before it, and not again while it lives.
@@ -279,6 +309,23 @@ TEST_F(EnvelopePlacesTest, WhatWasInTheWayIsNotLoweredAgain) {
   EXPECT_EQ(Request(4), 0);
   Release(last_);
   Release(kept);
+  FollowAgain(/*placed_again=*/true);
+  Step(0, 4, 0);  // another placement keeps apart what met
+  Release(last_);
+}
+
+// A place lists eight of the places below it.
+TEST_F(EnvelopePlacesTest, InAHighStackEachBlockLiesOnTheOneBelow) {
+  constexpr int kEntries = 3 * EnvelopePlaces::kSupports;
+  FollowStack(kEntries);
+  int end = 0;
+  std::vector<DeviceAddress> live;
+  for (int k = 0; k < kEntries; ++k) {
+    EXPECT_EQ(Request(20 + k), end) << k;
+    end += 20 + k;
+    live.push_back(last_);
+  }
+  for (const DeviceAddress block : live) Release(block);
 }
 
 // So what lies at a second place is not taken for what lies at the first one.
