@@ -189,6 +189,7 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
     if (violations >= least) continue;
     least = violations;
     packed->result.placement = candidates[i];
+    packed->used_chunks = used[i];
   }
   packed->edges.after = edges();
 }
@@ -206,13 +207,11 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
   if (keeps && places_->fragments.empty()) fragments_.clear();
   Packed best = PackEntries(keeps ? fragments_ : std::vector<AddressRange>(), cancel);
   int64_t spent = best.result.nanoseconds;
-  const auto replace_by = [&](Packed other, Bytes most) {
-    if (other.result.status == PackStatus::kOk && other.ZoneBytes() <= most) best = std::move(other);
-  };
   if (!keeps && !fragments_.empty()) {
     Packed other = PackEntries(fragments_, cancel);
     spent += other.result.nanoseconds;
-    replace_by(std::move(other), best.ZoneBytes() - static_cast<Bytes>(settings_.chunk_bytes));
+    const double used = static_cast<double>(other.used_chunks) * settings_.chunks_cost;
+    if (other.result.status == PackStatus::kOk && used < static_cast<double>(best.used_chunks)) best = std::move(other);
   }
   auto places = std::make_shared<EnvelopePlaces>();
   places->by_entry.resize(envelope_.entries().size());

@@ -22,7 +22,7 @@ struct EnvelopeSettings {
   int64_t pack_ns = 1'000'000'000;  // for one placement
   bool logical_time = false;        // the limit counts work instead of time (packer/stop.h)
   // A placement may be higher by the first factor, and have more chunks in use by the second one, than the best of all
-  // placements tried, if it keeps apart more of what met by mistake.
+  // placements tried, if it keeps apart more of what met by mistake. Fragments are used if they save that many chunks.
   double height_cost = 1.05, chunks_cost = 1.02;
   uint64_t compared_pairs = 20'000'000;  // to lower the height, for one placement: about 50 ms
   // Of more blocks, one further placement is tried, without wishes, and blocks lie at their places: a relation takes
@@ -55,8 +55,8 @@ class EnvelopeLearner {
   const std::shared_ptr<const EnvelopePlaces>& places() const { return places_; }
 
   // Places all entries. `fragments`: memory outside the zone that is held anyway, ascending; blocks are placed there if
-  // that lowers the zone by at least one chunk. Null: those of the last placement. `cancel`: may be set from another
-  // thread; null: never. Returns nanoseconds of packing: of the clock, or of work.
+  // then clearly fewer chunks of the zone are in use (EnvelopeSettings::chunks_cost). Null: those of the last time.
+  // `cancel`: may be set from another thread; null: never. Returns nanoseconds of packing: of the clock, or of work.
   int64_t Place(const std::vector<AddressRange>* fragments = nullptr, const std::atomic<bool>* cancel = nullptr);
   // Frees those made before that are not used any more: a request that leaves one does not wait for that.
   std::shared_ptr<const EnvelopeScript> Script();
@@ -68,7 +68,8 @@ class EnvelopeLearner {
     PackResult result;
     std::vector<Fragment> fragments;
     uint32_t zone_offset = 0;
-    StreamEdges edges;  // pairs of blocks of different streams that share addresses: as packed, and as placed
+    uint64_t used_chunks = 0;  // UsedChunks(result.placement)
+    StreamEdges edges;         // pairs of blocks of different streams that share addresses: as packed, and as placed
     Bytes ZoneBytes() const { return result.placement.height - Bytes{zone_offset} * Bytes{kBlockUnit}; }
   };
   Packed PackEntries(const std::vector<AddressRange>& fragments, const std::atomic<bool>* cancel) const;

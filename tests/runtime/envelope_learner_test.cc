@@ -100,6 +100,24 @@ TEST(EnvelopeLearner, WhatIsRequestedFirstLiesLowest) {
   }
 }
 
+// They are held anyway: each chunk of the zone that is not used for that is saved, however high the zone is.
+TEST(EnvelopeLearner, FragmentsAreUsedIfThatSavesChunks) {
+  for (const uint32_t units : {3500u, 400u}) {
+    EnvelopeLearner learner({});
+    const std::vector<uint32_t> entries = LearnTwice(&learner, [](EnvelopeJob* job) {
+      std::vector<uint64_t> live;
+      for (int k = 0; k < 6; ++k) live.push_back(job->Request(500 + k));
+      for (const uint64_t block : live) job->Release(block);
+    });
+    const std::vector<AddressRange> fragments = {{0x7000000000, uint64_t{units} * kBlockUnit}};
+    learner.Place(&fragments);
+    EXPECT_EQ(learner.places()->fragments.size(), units == 3500 ? 1u : 0u);
+    for (const uint32_t entry : entries) {
+      EXPECT_EQ(OffsetOf(learner, entry) < learner.places()->zone_offset, units == 3500) << entry;
+    }
+  }
+}
+
 // Small blocks between large ones of which only some are live would each use a chunk.
 TEST(EnvelopeLearner, SmallBlocksShareChunks) {
   EnvelopeLearner learner({});
