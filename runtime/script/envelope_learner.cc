@@ -122,39 +122,31 @@ std::vector<Bytes> EnvelopeLearner::LoadsMet(const Packed& packed) const {
   return met;
 }
 
-// Several placements of about the same height: with small blocks together, with large ones that begin at chunks, with
-// both and with neither. What is live at the largest loads is placed first, so that no gaps lie between it then; of
-// equal loads, what comes first in the sequence. So a block lies above those that are requested before it, and can lie
-// on them where they are smaller than their places. With several streams, large blocks come first, too: more wishes can
-// be fulfilled then.
-//
-// The packer's placement says what height can be reached. It is taken if the others are higher: its blocks lie in any
-// order. A placement must have few chunks in use at its moments: where neighbours are not live together, chunks are
-// used in part. Of those, the one is taken that keeps apart most of different streams, of what met by mistake, or may
-// meet. Many moments take the packer long. If its time was too short for any solver, its blocks are stacked: the others
-// replace it.
-void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
-  const bool few = packed->index.size() <= settings_.few_blocks;
-  const ConflictRows conflicts = envelope_.Conflicts(packed->index);
-  std::vector<ConflictRows> wishes;
-  if (few) wishes = envelope_.Wishes(conflicts, packed->index);
+// Returns placements with small blocks together, with large ones that begin at chunks, with both and with neither. What
+// is live at the largest loads is placed first, so that no gaps lie between it then; of equal loads, what comes first
+// in the sequence. So a block lies above those that are requested before it, and can lie on them where they are smaller
+// than their places. With several streams, large blocks come first in further ones: more wishes can be fulfilled then.
+std::vector<Placement> EnvelopeLearner::Candidates(const Packed& packed, const ConflictRows& conflicts,
+                                                   const std::vector<ConflictRows>& wishes,
+                                                   const std::atomic<bool>* cancel) const {
+  const bool few = IsFew(packed);
   const auto chunk = static_cast<Bytes>(settings_.chunk_bytes);
-  Instance aligned = packed->instance;
+  Instance aligned = packed.instance;
   for (Block& block : aligned.blocks) {
     if (block.pinned < 0 && block.size % chunk == 0) block.alignment = std::max(block.alignment, chunk);
   }
+  const std::vector<Bytes> by_load = LoadsMet(packed);
+  std::vector<Bytes> in_sequence;  // the blocks of the instance are
+  const auto count = static_cast<Bytes>(by_load.size());
+  for (const Bytes load : by_load) in_sequence.push_back((load + 1) * count - static_cast<Bytes>(in_sequence.size()));
+  std::vector<const std::vector<Bytes>*> orders = {&in_sequence};
+  if (few && envelope_.HasSeveralStreams()) orders.push_back(&by_load);
   ConflictPlacementOptions options;
-  options.enough = packed->result.lower_bound + chunk;
+  options.enough = packed.result.lower_bound + chunk;
   options.work = settings_.compared_pairs / 4;
   options.cancel = cancel;
   options.wishes = &wishes;
   options.wish_cost = settings_.height_cost;
-  const std::vector<Bytes> by_load = LoadsMet(*packed);
-  std::vector<Bytes> in_sequence = by_load;  // as the blocks of the instance
-  const auto count = static_cast<Bytes>(by_load.size());
-  for (Bytes rank = count; Bytes & each : in_sequence) each = each * count + --rank;
-  std::vector<const std::vector<Bytes>*> orders = {&in_sequence};
-  if (few && envelope_.HasSeveralStreams()) orders.push_back(&by_load);
   std::vector<Placement> candidates;
   for (const bool at_chunks : {false, true}) {
     for (const Bytes small : {Bytes{0}, chunk}) {
@@ -162,14 +154,27 @@ void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) c
       options.small = small;
       for (const std::vector<Bytes>* keys : orders) {
         options.keys = keys;
-        std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed->instance, conflicts, options);
+        std::vector<Placement> more = PlaceByConflicts(at_chunks ? aligned : packed.instance, conflicts, options);
         candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
       }
     }
   }
+  return candidates;
+}
+
+// Replaces the packer's placement, whose blocks lie in any order, by one that is hardly higher. Such a placement must
+// have few chunks in use at its moments: where neighbours are not live together, chunks are used in part. Of those, the
+// one is taken that keeps apart most of different streams, of what met by mistake, or may meet. Many moments take the
+// packer long. If its time was too short for any solver, its blocks are stacked, far higher.
+void EnvelopeLearner::Improve(const std::atomic<bool>* cancel, Packed* packed) const {
+  const ConflictRows conflicts = envelope_.Conflicts(packed->index);
+  std::vector<ConflictRows> wishes;
+  if (IsFew(*packed)) wishes = envelope_.Wishes(conflicts, packed->index);
+  std::vector<Placement> candidates = Candidates(*packed, conflicts, wishes, cancel);
   Bytes lowest = packed->result.placement.height;
   for (const Placement& each : candidates) lowest = std::min(lowest, each.height);
-  const auto highest = static_cast<Bytes>(static_cast<double>(lowest) * settings_.height_cost) + chunk;
+  const auto highest = static_cast<Bytes>(static_cast<double>(lowest) * settings_.height_cost) +
+                       static_cast<Bytes>(settings_.chunk_bytes);
   std::erase_if(candidates, [&](const Placement& each) { return each.height > highest; });
   if (candidates.empty()) candidates.push_back(packed->result.placement);
   std::vector<uint64_t> used;
@@ -227,7 +232,7 @@ int64_t EnvelopeLearner::Place(const std::vector<AddressRange>* fragments, const
   places->load_units = envelope_.RoomLoadUnits();
   places->stream_edges = static_cast<uint64_t>(best.edges.after);
   places->avoided_stream_edges = static_cast<uint64_t>(std::max<int64_t>(0, best.edges.before - best.edges.after));
-  if (best.index.size() <= settings_.few_blocks) {
+  if (IsFew(best)) {
     places->FindSupports(best.index, envelope_.WithStreamsApart(envelope_.Conflicts(best.index), best.index));
   }
   places_ = std::move(places);

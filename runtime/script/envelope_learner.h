@@ -75,6 +75,9 @@ class EnvelopeLearner {
   Packed PackEntries(const std::vector<AddressRange>& fragments, const std::atomic<bool>* cancel) const;
   uint64_t UsedChunks(const Packed& packed, const Placement& placement) const;
   std::vector<Bytes> LoadsMet(const Packed& packed) const;
+  bool IsFew(const Packed& packed) const { return packed.index.size() <= settings_.few_blocks; }
+  std::vector<Placement> Candidates(const Packed& packed, const ConflictRows& conflicts,
+                                    const std::vector<ConflictRows>& wishes, const std::atomic<bool>* cancel) const;
   void Improve(const std::atomic<bool>* cancel, Packed* packed) const;
 
   const EnvelopeSettings settings_;
