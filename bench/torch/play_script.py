@@ -2,8 +2,8 @@
 
 PyTorch's own answers, over all devices: held (max_memory_reserved, private pools of graphs included) and live
 (max_memory_allocated), in bytes. `enable`: hotpack.enable() comes before the script's first line, and hotpack's statistics
-are written too. The script's own handlers run before. At last PyTorch's autograd thread is drained
-(drain_autograd): a script need not do it, and its end is not what is looked at here."""
+are written too. The script's own handlers run before. Then PyTorch's autograd thread is drained (drain_autograd), since a
+script need not do so: otherwise the process may abort at its end."""
 
 import atexit
 import json

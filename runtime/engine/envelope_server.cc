@@ -105,10 +105,7 @@ void EnvelopeServer::Change() {
   }
   // Mostly the script is a later one with the same placement, in the same zone.
   const bool same_places = !places_.empty() && follower_.script()->places == script->places;
-  if (!same_places) {
-    stays_up_.clear();  // what met lies apart now
-    MakePlaces(*script);
-  }
+  if (!same_places) MakePlaces(*script);
   places_.resize(2 * script->entries.size());
   past_ = script->past.data();
   std::vector<uint32_t> live;
@@ -139,7 +136,6 @@ void EnvelopeServer::MakePlaces(const EnvelopeScript& script) {
     const PageManager::PlaceArea area = pages_->AreaOf(place.planned);
     place.area_end = area.end;
     place.in_zone = area.in_zone;
-    place.stays_up = entry < stays_up_.size() && stays_up_[entry];
     if (index >= places.supports.size()) continue;
     const auto address_of = [&](uint32_t lower) { return place.planned - uint64_t{offset - lower} * kBlockUnit; };
     const EnvelopeSupport& support = places.supports[index];
@@ -322,8 +318,6 @@ void EnvelopeServer::NoteMet(uint32_t entry, const EngineRequest& request) {
                          return at != kNone && at < offset + place->room && offset < at + own->room;
                        });
     if (!apart) return;
-    stays_up_.resize(std::max<size_t>(stays_up_.size(), other + 1));
-    stays_up_[other] = true;
     for (const uint32_t which : {0u, 1u}) places_[EnvelopePlaces::PlaceIndex(other, which)].stays_up = true;
   });
 }

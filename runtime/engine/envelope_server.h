@@ -104,7 +104,8 @@ class EnvelopeServer {
     uint32_t supports_begin = 0;  // in supports_
     uint8_t supports = 0;         // at most EnvelopePlaces::kSupports
     bool in_zone = false;         // else it lies in a fragment, which has all its pages
-    bool stays_up = false;        // as stays_up_
+    // In this placement a block of it, lowered below other places, was in the way there. The next one keeps them apart.
+    bool stays_up = false;
   };
   // Of what lies below a place, as EnvelopeSupport::Place.
   struct Support {
@@ -153,13 +154,12 @@ class EnvelopeServer {
   // By ordinal from taken_first_ on: the entry whose place the request got.
   std::vector<uint32_t> taken_;
   uint64_t taken_first_ = 0;
-  uint64_t short_until_ = 0;    // requests of lower ordinals may take the short way, as far as this object knows
-  std::vector<bool> stays_up_;  // by entry: its blocks, lowered below other places, were in the way in this placement
+  uint64_t short_until_ = 0;  // requests of lower ordinals may take the short way, as far as this object knows
   std::vector<std::pair<uint32_t, uint32_t>> met_;  // as PlanJob::met; not handed out yet
 };
 
-// Returns whether the place lists as many supports as it may, and all of them have blocks: a stack. Then what is not
-// listed counts for nothing, else blocks far up a high stack would lie at their places.
+// Returns whether the place lists as many supports as it may, and all of them have blocks, as in a high stack. Then
+// those that are not listed are taken to have theirs, too, or to be over: else blocks far up would lie at their places.
 inline bool EnvelopeServer::AreAllLive(const Place* places, const Place& place) const {
   const Support* const support = supports_.data() + place.supports_begin;
   return place.supports == EnvelopePlaces::kSupports &&

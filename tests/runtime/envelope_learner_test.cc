@@ -100,6 +100,25 @@ TEST(EnvelopeLearner, WhatIsRequestedFirstLiesLowest) {
   }
 }
 
+// By first fit in the sequence, the fourth block would lie on the third: the second one's place is too small for it.
+TEST(EnvelopeLearner, ThePackersPlacementIsTakenIfTheOthersAreHigher) {
+  for (const bool improve : {true, false}) {
+    EnvelopeSettings settings;
+    if (!improve) settings.compared_pairs = 0;
+    EnvelopeLearner learner(settings);
+    LearnTwice(&learner, [](EnvelopeJob* job) {
+      job->Release(job->Request(155'000));
+      const uint64_t second = job->Request(49'000), third = job->Request(100'000);
+      job->Release(second);
+      const uint64_t fourth = job->Request(50'000);
+      for (const uint64_t block : {third, fourth}) job->Release(block);
+    });
+    learner.Place();
+    EXPECT_EQ(learner.places()->load_units, 155'000u);
+    EXPECT_LE(learner.places()->zone_units, 155'000u * 21 / 20 + kChunkUnits) << improve;
+  }
+}
+
 // They are held anyway: each chunk of the zone that is not used for that is saved, however high the zone is.
 TEST(EnvelopeLearner, FragmentsAreUsedIfThatSavesChunks) {
   for (const uint32_t units : {3500u, 400u}) {
