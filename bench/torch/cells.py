@@ -57,14 +57,15 @@ class Cell:
 
 
 def find_python(build: Path = ROOT / "build") -> str:
-    """Returns a Python that imports PyTorch: $HOTPACK_TORCH_PYTHON, torch-venv in `build`, or python3. Raises
-    Failure."""
+    """Returns a Python that has PyTorch: $HOTPACK_TORCH_PYTHON, torch-venv in `build`, or python3. Raises Failure. It is
+    not imported: that takes seconds."""
+    has_torch = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
     named = os.environ.get("HOTPACK_TORCH_PYTHON")
     built = build / "torch-venv" / "bin" / "python"
     for path in [named] if named else [str(built) if built.exists() else None, sys.executable, shutil.which("python3")]:
-        if path and subprocess.run([path, "-c", "import torch"], capture_output=True).returncode == 0:
+        if path and subprocess.run([path, "-c", has_torch], capture_output=True).returncode == 0:
             return path
-    raise Failure(f"{named} cannot import torch (HOTPACK_TORCH_PYTHON)" if named else
+    raise Failure(f"{named} has no torch (HOTPACK_TORCH_PYTHON)" if named else
                   "no Python with PyTorch: set HOTPACK_TORCH_PYTHON, or make build/torch-venv")
 
 

@@ -4,6 +4,11 @@
 
 namespace hotpack::remat {
 
+void FlowNetwork::Clear() {
+  arcs_.clear();
+  out_.assign(2, {});
+}
+
 int32_t FlowNetwork::AddNode() {
   out_.emplace_back();
   return static_cast<int32_t>(out_.size()) - 1;
@@ -11,22 +16,30 @@ int32_t FlowNetwork::AddNode() {
 
 void FlowNetwork::AddArc(int32_t from, int32_t to, Wide capacity) {
   if (capacity <= 0) return;
-  out_[static_cast<size_t>(from)].push_back(static_cast<int32_t>(arcs_.size()));
-  arcs_.push_back({to, std::min(capacity, kUncut)});
-  out_[static_cast<size_t>(to)].push_back(static_cast<int32_t>(arcs_.size()));
-  arcs_.push_back({from, 0});
+  Append(from, to, std::min(capacity, kUncut));
+  Append(to, from, 0);
+}
+
+void FlowNetwork::Append(int32_t from, int32_t to, Wide capacity) {
+  const int32_t index = static_cast<int32_t>(arcs_.size());
+  arcs_.push_back({to, kNoArc, capacity});
+  Out& out = out_[static_cast<size_t>(from)];
+  (out.last == kNoArc ? out.first : arcs_[static_cast<size_t>(out.last)].next) = index;
+  out.last = index;
 }
 
 bool FlowNetwork::Levels() {
   level_.assign(out_.size(), -1);
   level_[kSource] = 0;
-  std::vector<int32_t> reached = {kSource};
-  for (size_t i = 0; i < reached.size(); ++i) {
-    for (int32_t a : out_[static_cast<size_t>(reached[i])]) {
+  reached_.assign(1, kSource);
+  for (size_t i = 0; i < reached_.size(); ++i) {
+    const int32_t node = reached_[i], level = level_[static_cast<size_t>(node)] + 1;
+    for (int32_t a = out_[static_cast<size_t>(node)].first; a != kNoArc;) {
       const Arc& arc = arcs_[static_cast<size_t>(a)];
+      a = arc.next;
       if (arc.left <= 0 || level_[static_cast<size_t>(arc.to)] >= 0) continue;
-      level_[static_cast<size_t>(arc.to)] = level_[static_cast<size_t>(reached[i])] + 1;
-      reached.push_back(arc.to);
+      level_[static_cast<size_t>(arc.to)] = level;
+      reached_.push_back(arc.to);
     }
   }
   return level_[kSink] >= 0;
@@ -34,29 +47,29 @@ bool FlowNetwork::Levels() {
 
 // Depth first without recursion: graphs are as deep as steps are long.
 bool FlowNetwork::Augment() {
-  std::vector<int32_t> path;
+  path_.clear();
   int32_t node = kSource;
   while (node != kSink) {
-    const std::vector<int32_t>& out = out_[static_cast<size_t>(node)];
-    size_t& next = next_[static_cast<size_t>(node)];
-    while (next < out.size()) {
-      const Arc& arc = arcs_[static_cast<size_t>(out[next])];
+    int32_t& next = next_[static_cast<size_t>(node)];
+    while (next != kNoArc) {
+      const Arc& arc = arcs_[static_cast<size_t>(next)];
       if (arc.left > 0 && level_[static_cast<size_t>(arc.to)] == level_[static_cast<size_t>(node)] + 1) break;
-      ++next;
+      next = arc.next;
     }
-    if (next < out.size()) {
-      path.push_back(out[next]);
-      node = arcs_[static_cast<size_t>(out[next])].to;
+    if (next != kNoArc) {
+      path_.push_back(next);
+      node = arcs_[static_cast<size_t>(next)].to;
       continue;
     }
-    if (path.empty()) return false;
-    node = arcs_[static_cast<size_t>(path.back() ^ 1)].to;  // back, because the arc that led here is a dead end
-    path.pop_back();
-    ++next_[static_cast<size_t>(node)];
+    if (path_.empty()) return false;
+    const int32_t dead_end = path_.back();
+    path_.pop_back();
+    node = arcs_[static_cast<size_t>(dead_end ^ 1)].to;
+    next_[static_cast<size_t>(node)] = arcs_[static_cast<size_t>(dead_end)].next;
   }
   Wide least = kUncut;
-  for (int32_t a : path) least = std::min(least, arcs_[static_cast<size_t>(a)].left);
-  for (int32_t a : path) {
+  for (int32_t a : path_) least = std::min(least, arcs_[static_cast<size_t>(a)].left);
+  for (int32_t a : path_) {
     arcs_[static_cast<size_t>(a)].left -= least;
     arcs_[static_cast<size_t>(a ^ 1)].left += least;
   }
@@ -65,7 +78,8 @@ bool FlowNetwork::Augment() {
 
 void FlowNetwork::Cut() {
   while (Levels()) {
-    next_.assign(out_.size(), 0);
+    next_.resize(out_.size());
+    for (size_t i = 0; i < out_.size(); ++i) next_[i] = out_[i].first;
     while (Augment()) {
     }
   }

@@ -15,6 +15,7 @@ class FlowNetwork {
  public:
   static constexpr int32_t kSource = 0, kSink = 1;
 
+  void Clear();  // as a new one, in the memory of the old
   int32_t AddNode();
   void AddArc(int32_t from, int32_t to, Wide capacity);  // `capacity` ≥ 0; 0 adds no arc
 
@@ -24,18 +25,26 @@ class FlowNetwork {
   bool OnSourceSide(int32_t node) const { return level_[static_cast<size_t>(node)] >= 0; }  // after Cut()
 
  private:
+  static constexpr int32_t kNoArc = -1;
   struct Arc {
     int32_t to;
-    Wide left;  // capacity less flow; the reverse arc's index differs in the last bit
+    int32_t next;  // the next one from the same node, or kNoArc
+    Wide left;     // capacity less flow; the reverse arc's index differs in the last bit
+  };
+  // What leaves a node, in the order of AddArc().
+  struct Out {
+    int32_t first = kNoArc, last = kNoArc;
   };
 
+  void Append(int32_t from, int32_t to, Wide capacity);
   bool Levels();
   bool Augment();  // pushes flow along one path of the level graph
 
   std::vector<Arc> arcs_;
-  std::vector<std::vector<int32_t>> out_{2};  // by node
+  std::vector<Out> out_{2};  // by node
   std::vector<int32_t> level_;
-  std::vector<size_t> next_;
+  std::vector<int32_t> next_;            // by node: the arc that is tried next
+  std::vector<int32_t> reached_, path_;  // of Levels() and Augment(), kept for their memory
 };
 
 }  // namespace hotpack::remat

@@ -106,31 +106,31 @@ void PointCut::Hold(const std::vector<ValueId>& values) {
 // A node is on the source's side if the value is wanted, or if the operator runs again. An arc v ► o is cut if v is
 // held.
 PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
-  FlowNetwork network;
-  std::vector<int32_t> run(graph_.operators.size(), -1);
+  network_.Clear();
+  run_.assign(graph_.operators.size(), -1);
   std::vector<ValueId> open;
   std::fill(node_.begin(), node_.end(), -1);
   const auto node_of = [&](ValueId value) {
     int32_t& node = node_[static_cast<size_t>(value)];
-    if (node < 0) node = network.AddNode(), open.push_back(value);
+    if (node < 0) node = network_.AddNode(), open.push_back(value);
     return node;
   };
   const auto add_run = [&](OperatorId op) {
-    int32_t& node = run[static_cast<size_t>(op)];
+    int32_t& node = run_[static_cast<size_t>(op)];
     if (node >= 0) return node;
-    node = network.AddNode();
-    if (fixed_[static_cast<size_t>(op)] == Fixed::kRecompute) network.AddArc(FlowNetwork::kSource, node, kUncut);
-    network.AddArc(node, FlowNetwork::kSink,
-                   fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain
-                       ? kUncut
-                       : per_time * graph_.operators[static_cast<size_t>(op)].cost);
+    node = network_.AddNode();
+    if (fixed_[static_cast<size_t>(op)] == Fixed::kRecompute) network_.AddArc(FlowNetwork::kSource, node, kUncut);
+    network_.AddArc(node, FlowNetwork::kSink,
+                    fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain
+                        ? kUncut
+                        : per_time * graph_.operators[static_cast<size_t>(op)].cost);
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
-      if (!there_[static_cast<size_t>(input)]) network.AddArc(node, node_of(input), kUncut);
+      if (!there_[static_cast<size_t>(input)]) network_.AddArc(node, node_of(input), kUncut);
     }
     return node;
   };
   for (ValueId value : wanted_) {
-    if (!there_[static_cast<size_t>(value)]) network.AddArc(FlowNetwork::kSource, node_of(value), kUncut);
+    if (!there_[static_cast<size_t>(value)]) network_.AddArc(FlowNetwork::kSource, node_of(value), kUncut);
   }
   std::vector<ValueId> values;
   while (!open.empty()) {
@@ -138,18 +138,18 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
     open.pop_back();
     values.push_back(value);
     const int32_t to = IsOnce(value) ? FlowNetwork::kSink : add_run(Of(value).maker);
-    network.AddArc(node_[static_cast<size_t>(value)], to, per_byte * BytesOf(value));
+    network_.AddArc(node_[static_cast<size_t>(value)], to, per_byte * BytesOf(value));
   }
-  network.Cut();
+  network_.Cut();
   Corner corner = {base_, 0, {}, {}};
-  for (size_t op = 0; op < run.size(); ++op) {
-    if (run[op] < 0 || !network.OnSourceSide(run[op])) continue;
+  for (size_t op = 0; op < run_.size(); ++op) {
+    if (run_[op] < 0 || !network_.OnSourceSide(run_[op])) continue;
     corner.time += graph_.operators[op].cost;
     corner.again.push_back(static_cast<OperatorId>(op));
   }
   for (ValueId value : values) {
-    const bool made = !IsOnce(value) && network.OnSourceSide(run[static_cast<size_t>(Of(value).maker)]);
-    if (!network.OnSourceSide(node_[static_cast<size_t>(value)]) || made) continue;
+    const bool made = !IsOnce(value) && network_.OnSourceSide(run_[static_cast<size_t>(Of(value).maker)]);
+    if (!network_.OnSourceSide(node_[static_cast<size_t>(value)]) || made) continue;
     corner.bytes += BytesOf(value);
     corner.held.push_back(value);
   }

@@ -123,7 +123,9 @@ class PointCut {
   std::vector<bool> there_;      // by value: resident at `at` in any case
   std::vector<ValueId> wanted_;  // except those in `there_`
   std::vector<Fixed> fixed_;     // by operator
-  std::vector<int32_t> node_;    // by value, of Solve()
+  FlowNetwork network_;          // of Solve(), with its nodes
+  std::vector<int32_t> node_;    // by value
+  std::vector<int32_t> run_;     // by operator
   Bytes base_ = 0;               // of the values in `there_` and the workspace
   Bytes all_ = 0;
   Nanoseconds total_ = 0;  // more than the time of any choice

@@ -1,4 +1,4 @@
-"""The end of a PyTorch program after a failed backward pass, with an autograd thread that is slow (the preloaded
+"""The end of a PyTorch program after a backward pass, with an autograd thread that is slow (the preloaded
 held_autograd_thread.cc): settings.drain_autograd keeps the process from aborting. Arguments: the build directory, then
 unittest's. Needs PyTorch (HOTPACK_TORCH_PYTHON)."""
 
@@ -58,15 +58,19 @@ if len(sys.argv) > 2:
 sys.exit(3)
 """
 
-# A user's script, with a module of its own whose name bench/torch has too. It does not wait for the thread.
+# A user's script, with a module of its own whose name bench/torch has too. It does not wait for the thread. Before the
+# second pass the thread has waited for work, so it is held after it for certain.
 SCRIPT = """
 import settings
+import time
 import torch
 x = torch.ones(4, device="cuda", requires_grad=True)
-(x + 1).sum().backward()
+for _ in range(2):
+    (x + 1).sum().backward()
+    time.sleep(0.2)
 """
-# Plays it. The last of all handlers at exit lets the thread go, while this one keeps the interpreter's lock as above.
-PLAY = """
+# The last of all handlers at exit lets the thread go, while this one keeps the interpreter's lock as above.
+LATE = """
 import atexit, ctypes, runpy, sys, time
 
 class Late:
@@ -76,6 +80,9 @@ class Late:
 sys.modules["late"] = Late()
 sys.setswitchinterval(1000)
 atexit.register(ctypes.PyDLL(sys.argv[1]).let_autograd_thread_go)
+"""
+# Plays the script.
+PLAY = LATE + """
 sys.path[0] = sys.argv[2]
 del sys.argv[:2]
 runpy.run_path(sys.argv[0] + "/play_script.py", run_name="__main__")
@@ -121,7 +128,7 @@ class ExitTest(unittest.TestCase):
 
     def test_a_thread_that_is_not_drained_aborts_the_process(self):
         """The fault itself. If this fails, PyTorch or Python has mended it, and drain_autograd may go."""
-        done = run("leave")
+        done = python("-c", LATE + SCRIPT, HOLDER, path="bench/torch")
         self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
         self.assertIn("terminate called without an active exception", done.stderr)
 

@@ -28,7 +28,8 @@ std::string FindTorch() {
   const char* chosen = std::getenv("HOTPACK_TORCH_PYTHON");
   for (const std::string& python : {std::string(chosen == nullptr ? "" : chosen),
                                     std::string(HOTPACK_BINARY_DIR "/torch-venv/bin/python"), std::string("python3")}) {
-    if (!python.empty() && RunProgram({"/bin/sh", "-c", "\"$0\" -c 'import torch' 2>/dev/null", python}).code == 0) {
+    const char* has_torch = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
+    if (!python.empty() && RunProgram({"/bin/sh", "-c", "\"$0\" -c \"$1\"", python, has_torch}).code == 0) {
       return python;
     }
   }
