@@ -160,7 +160,7 @@ setup_torch() {
 # Prints what makes CMake compile a sanitizer's preset by clang++, in half of GCC's time; one argument a line. Nothing for
 # other presets, if CXX names a compiler, or if clang++ lacks the sanitizer's run time. At -O1 clang++ inlines little: -O2
 # takes a tenth longer to compile, and a sixth less to run.
-#   sanitizer_compiler PRESET
+#   sanitizer_compiler PRESET INSTALL(yes|no)
 sanitizer_compiler() {
   local sanitizer
   case $1 in
@@ -169,10 +169,15 @@ sanitizer_compiler() {
     *) return 0 ;;
   esac
   if [ -n "${CXX:-}" ] || ! command -v clang >/dev/null; then return 0; fi
-  if echo 'int main() {}' | clang++ -x c++ "-fsanitize=$sanitizer" - -o /dev/null 2>/dev/null; then
+  # Some releases have the run time in a package of its own, which clang only recommends.
+  if ! compiles_with "$sanitizer" && [ "$2" = yes ]; then
+    (install_packages yes libclang-rt-dev) || say "the sanitizers are compiled by GCC, which takes longer"
+  fi
+  if compiles_with "$sanitizer"; then
     printf '%s\n' -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1"
   fi
 }
+compiles_with() { echo 'int main() {}' | clang++ -x c++ "-fsanitize=$1" - -o /dev/null 2>/dev/null; }
 
 # The targets of tools/demo, with or without nvcc.
 demo_targets=(hotpack_command hotpack_preload hotpack simgpu_cuda simgpu_cudart simgpu_witness)
@@ -199,7 +204,7 @@ setup_build() {
       exit 2
     fi
     say "building in $build (the first time takes some minutes)"
-    mapfile -t compiler < <(sanitizer_compiler "$preset")
+    mapfile -t compiler < <(sanitizer_compiler "$preset" "$install")
     # An unfinished earlier configuration would keep what it did not find.
     quietly "the configuration" "$log" cmake --preset "$preset" --fresh -S "$source_directory" \
       -DHOTPACK_CUDA_INCLUDE_DIR="$headers" -DHOTPACK_BUILD_TESTS="$tests" ${compiler[@]+"${compiler[@]}"}
