@@ -110,7 +110,8 @@ function(hotpack_standard_headers target)
 endfunction()
 
 # hotpack_library(NAME SOURCES... [LIBS...] [OWN_HEADERS]): one static, position-independent target a layer, named
-# hotpack_NAME. OWN_HEADERS: it precompiles other headers than hotpack_headers.
+# hotpack_NAME. OWN_HEADERS: it precompiles other headers than hotpack_headers, and its sources are compiled one by one in
+# each build: readers of files use the same names.
 function(hotpack_library name)
   cmake_parse_arguments(ARG "OWN_HEADERS" "" "SOURCES;LIBS" ${ARGN})
   add_library(hotpack_${name} STATIC ${ARG_SOURCES})
